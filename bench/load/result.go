@@ -1,0 +1,54 @@
+package load
+
+// Result is what one load run measured, as `armrepro load --output json`
+// prints it and as a saved report keeps it.
+type Result struct {
+	// Requests counts the responses that completed inside the window,
+	// whatever their status.
+	Requests uint64 `json:"requests"`
+	// Seconds is the measured window, from the first connect to the stop.
+	Seconds float64 `json:"seconds"`
+	// QPS is Requests / Seconds.
+	QPS float64 `json:"qps"`
+	// Bytes counts every byte read from the sockets, headers included.
+	Bytes uint64 `json:"bytes"`
+	// Reconnects counts connections that were opened again because the
+	// server closed them after an answer, which is no error.
+	Reconnects uint64  `json:"reconnects"`
+	Latency    Latency `json:"latency_us"`
+	Errors     Errors  `json:"errors"`
+	// Histogram is the uncorrected latency in microseconds as a base64
+	// HdrHistogram V2 payload, which the field's tools read.
+	Histogram string `json:"histogram,omitempty"`
+}
+
+// Latency holds microseconds, from the first byte written to the last byte
+// read. Everything but MeanWrk is uncorrected; a value is nil when nothing
+// completed.
+type Latency struct {
+	Mean *float64 `json:"mean"`
+	// MeanWrk is the mean after wrk's correction for coordinated omission
+	// (stats_correct in wrk's stats.c), so what wrk would have printed.
+	MeanWrk *float64 `json:"mean_wrk"`
+	Stdev   *float64 `json:"stdev"`
+	Max     *float64 `json:"max"`
+	P50     *float64 `json:"p50"`
+	P90     *float64 `json:"p90"`
+	P99     *float64 `json:"p99"`
+	P999    *float64 `json:"p999"`
+}
+
+// Errors counts failures by kind, as wrk names them.
+type Errors struct {
+	Connect uint64 `json:"connect"`
+	Read    uint64 `json:"read"`
+	Write   uint64 `json:"write"`
+	Timeout uint64 `json:"timeout"`
+	// Status counts answers with a status above 399.
+	Status uint64 `json:"status"`
+}
+
+// Total is the number of failures of every kind.
+func (e Errors) Total() uint64 {
+	return e.Connect + e.Read + e.Write + e.Timeout + e.Status
+}

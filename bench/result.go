@@ -1,0 +1,131 @@
+// Package bench measures a gateway: which scenarios, how often, what counts.
+package bench
+
+import (
+	"time"
+
+	"armrepro/bench/load"
+	"armrepro/bench/machine"
+)
+
+// Schema is the version of the Result document.
+const Schema = "armrepro/v1"
+
+// Result is the whole of one measurement. Everything printed is printed from
+// it. A figure that could not be measured is null, never zero.
+type Result struct {
+	Schema    string           `json:"schema"`
+	Tool      Tool             `json:"tool"`
+	Started   time.Time        `json:"started"`
+	Machine   machine.Machine  `json:"machine"`
+	Gateway   GatewayInfo      `json:"gateway"`
+	Etcd      EtcdInfo         `json:"etcd"`
+	Settings  Settings         `json:"settings"`
+	Scenarios []ScenarioResult `json:"scenarios"`
+	// Control is the same load straight to the upstream: the ceiling.
+	Control  *Run      `json:"control"`
+	Warnings []Warning `json:"warnings"`
+	Verdict  Verdict   `json:"verdict"`
+}
+
+// Tool names what measured.
+type Tool struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// GatewayInfo names what was measured. Kind is native, attach or builtin.
+type GatewayInfo struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// Workers is the number of worker processes that were counted running;
+	// null where they cannot be seen (a gateway in another pid namespace).
+	Workers *int     `json:"workers"`
+	Plugins []string `json:"plugins"`
+}
+
+// EtcdInfo names the configuration store the gateway used.
+type EtcdInfo struct {
+	Version  string `json:"version"`
+	Embedded bool   `json:"embedded"`
+}
+
+// Settings are the choices that move the numbers.
+type Settings struct {
+	DurationS   float64 `json:"duration_s"`
+	WarmupS     float64 `json:"warmup_s"`
+	Connections int     `json:"connections"`
+	Threads     int     `json:"threads"`
+	Runs        int     `json:"runs"`
+	Workers     int     `json:"workers"`
+	Upstreams   int     `json:"upstreams"`
+	TimeoutS    float64 `json:"timeout_s"`
+}
+
+// ScenarioResult is one scenario's runs and their average. QPS and LatencyMs
+// are null when no run completed.
+type ScenarioResult struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	Runs  []Run  `json:"runs"`
+	// QPS is the mean of the runs' qps.
+	QPS *float64 `json:"qps"`
+	// LatencyMs is the mean of the runs' mean_wrk, in milliseconds: the
+	// figure that the published tables show.
+	LatencyMs *float64 `json:"latency_ms"`
+}
+
+// Run is one measured load run with what the processes used meanwhile.
+type Run struct {
+	load.Result
+	// CPU is in cores: 1.0 is one core busy for the whole window.
+	CPU CPU `json:"cpu"`
+	// RSS is the peak resident memory of each process since it started.
+	RSS RSS `json:"rss_bytes"`
+}
+
+// CPU is the processor time used during a run, in cores. Gateway is the sum
+// over its workers. Etcd is this process, which hosts it. A null means that it
+// could not be measured.
+type CPU struct {
+	Gateway  *float64 `json:"gateway"`
+	Upstream *float64 `json:"upstream"`
+	Load     *float64 `json:"load"`
+	Etcd     *float64 `json:"etcd"`
+	// Steal is what the hypervisor withheld from the whole machine.
+	Steal *float64 `json:"steal"`
+}
+
+// RSS is peak resident memory in bytes (VmHWM).
+type RSS struct {
+	Gateway  *uint64 `json:"gateway"`
+	Upstream *uint64 `json:"upstream"`
+	Load     *uint64 `json:"load"`
+	Etcd     *uint64 `json:"etcd"`
+}
+
+// Warning is something that the reader of the figures has to know. Code is
+// stable; Text names the finding; Hint says what to do about it. Invalid marks
+// a warning that makes the whole result invalid.
+type Warning struct {
+	Code    string `json:"code"`
+	Text    string `json:"text"`
+	Hint    string `json:"hint,omitempty"`
+	Invalid bool   `json:"invalid,omitempty"`
+}
+
+// Verdict says whether the figures count.
+type Verdict string
+
+// The verdicts, best first.
+const (
+	// Valid figures have nothing against them.
+	Valid Verdict = "valid"
+	// ValidWithWarnings figures count, read together with the warnings.
+	ValidWithWarnings Verdict = "valid-with-warnings"
+	// Invalid figures are shown and compared with nothing.
+	Invalid Verdict = "invalid"
+	// Interrupted figures are what was measured until somebody stopped it.
+	Interrupted Verdict = "interrupted"
+)

@@ -1,0 +1,159 @@
+// Package process starts child processes that die with this one and stops them
+// for certain.
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Config says what to start.
+type Config struct {
+	// Path is the program; Args follow it. Args do not include the program.
+	Path string
+	Args []string
+	// Env is the whole environment; nil means this process's.
+	Env []string
+	// Dir is the working directory; empty means this process's.
+	Dir string
+	// Stdout and Stderr receive the child's output as well as Tail. Either
+	// may be nil.
+	Stdout, Stderr io.Writer
+	// ExtraFiles become descriptors 3, 4, … of the child.
+	ExtraFiles []*os.File
+	// DeathSignal reaches the child when this process dies, however it
+	// dies. Zero means SIGKILL. A process with children of its own, such as
+	// an nginx master, needs SIGTERM, or it would leave them orphaned.
+	DeathSignal syscall.Signal
+}
+
+// Process is a started child.
+type Process struct {
+	cmd  *exec.Cmd
+	tail *tail
+	done chan struct{}
+	err  error
+}
+
+// spawner starts every child from one operating system thread that never
+// ends: Linux delivers the parent-death signal when the starting thread exits,
+// not when the process does (https://go.dev/issue/27505).
+var spawner = sync.OnceValue(func() chan func() {
+	jobs := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for job := range jobs {
+			job()
+		}
+	}()
+	return jobs
+})
+
+// Start starts the child in a process group of its own, so that a Ctrl-C at
+// the terminal reaches only this process, which then stops its children in
+// the right order.
+func Start(cfg Config) (*Process, error) {
+	p := &Process{
+		cmd:  exec.Command(cfg.Path, cfg.Args...),
+		tail: &tail{},
+		done: make(chan struct{}),
+	}
+	p.cmd.Env = cfg.Env
+	p.cmd.Dir = cfg.Dir
+	p.cmd.Stdout = tee(cfg.Stdout, p.tail)
+	p.cmd.Stderr = tee(cfg.Stderr, p.tail)
+	p.cmd.ExtraFiles = cfg.ExtraFiles
+	// A grandchild that inherits the pipes must not keep Wait from returning.
+	p.cmd.WaitDelay = time.Second
+	signal := cfg.DeathSignal
+	if signal == 0 {
+		signal = syscall.SIGKILL
+	}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: signal}
+
+	started := make(chan error)
+	spawner() <- func() { started <- p.cmd.Start() }
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", cfg.Path, err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		// A master that was killed leaves its workers behind, in its group.
+		_ = syscall.Kill(-p.Pid(), syscall.SIGKILL)
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// Pid is the child's process id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Done is closed when the child has ended and was waited for.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err is how the child ended: nil for exit code 0. It may only be called once
+// Done is closed.
+func (p *Process) Err() error { return p.err }
+
+// Tail is the end of what the child printed, at most 4 KiB.
+func (p *Process) Tail() string { return p.tail.String() }
+
+// Stop sends signal, waits up to grace for the child to end, and kills its
+// whole process group after that. A child that has ended already is no error.
+func (p *Process) Stop(signal syscall.Signal, grace time.Duration) error {
+	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("signal process %d: %w", p.Pid(), err)
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return nil
+	case <-timer.C:
+	}
+	// The child is not yet waited for, so its process group id is still its.
+	if err := syscall.Kill(-p.Pid(), syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("kill process %d: %w", p.Pid(), err)
+	}
+	<-p.done
+	return fmt.Errorf("process %d did not end within %s of %s and was killed", p.Pid(), grace, signal)
+}
+
+func tee(w io.Writer, t *tail) io.Writer {
+	if w == nil {
+		return t
+	}
+	return io.MultiWriter(w, t)
+}
+
+// tail keeps the last bytes written to it.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+const tailBytes = 4096
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, b...)
+	if extra := len(t.buf) - tailBytes; extra > 0 {
+		t.buf = append(t.buf[:0], t.buf[extra:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(string(t.buf))
+}
