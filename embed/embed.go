@@ -1,0 +1,290 @@
+// Package embed runs etcd inside this process: one member, loopback only, with
+// throw-away data, for a gateway that reads its configuration through etcd's
+// HTTP/JSON gateway.
+package embed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+	etcdembed "go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"google.golang.org/grpc"
+)
+
+// DefaultListen is where etcd listens unless told otherwise, and where a
+// gateway looks for it.
+const DefaultListen = "127.0.0.1:2379"
+
+const (
+	// startTimeout bounds the whole start, which takes about 0.1 s; an
+	// emulated machine needs several times that.
+	startTimeout = 20 * time.Second
+	// closeTimeout bounds Close. etcd alone would wait for ever for a
+	// client that connected and never said a word.
+	closeTimeout = 3 * time.Second
+	// minFree is the disk space in bytes that has to be there: etcd panics
+	// when it runs out of it. The data itself takes about 2 MiB.
+	minFree = 32 << 20
+	// segmentBytes is the size of a write-ahead log file, of which two are
+	// preallocated. etcd's own default is 64 MB.
+	segmentBytes = 1 << 20
+	// quotaBytes limits the database. It also sizes its memory map, which
+	// is 10 GiB of address space by default.
+	quotaBytes = 256 << 20
+	// portAttempts is how often another free port is tried when somebody
+	// else was quicker to take it.
+	portAttempts = 10
+)
+
+// Config says how etcd runs.
+type Config struct {
+	// Listen is the loopback address of the client port, DefaultListen if
+	// empty. Port 0 means any free port.
+	Listen string
+	// Dir is the folder in which the throw-away data folder is made; the
+	// system's temporary folder if empty. Dir has to exist.
+	Dir string
+	// Logger receives what etcd logs, at debug level unless etcd cannot
+	// survive it. The zero Logger is silent.
+	Logger zerolog.Logger
+}
+
+// Server is a running etcd.
+type Server struct {
+	etcd     *etcdembed.Etcd
+	endpoint string
+	version  string
+	dir      string
+	errs     chan error
+	closing  chan struct{}
+	// hangUp ends the streams that are open, such as watches.
+	hangUp context.CancelFunc
+	once   sync.Once
+	err    error
+}
+
+// HintError is an error with a line for the user on what to do about it.
+type HintError struct {
+	Err  error
+	Hint string
+}
+
+func (e *HintError) Error() string { return e.Err.Error() }
+func (e *HintError) Unwrap() error { return e.Err }
+
+// globals are etcd's settings that hold for the whole process.
+var globals = sync.OnceFunc(func() {
+	wal.SegmentSizeBytes = segmentBytes
+	silenceGRPC()
+})
+
+// Start starts etcd and returns once its JSON gateway answers. An error about
+// the port, the folder or the disk is a *HintError. When ctx ends first,
+// nothing is left running or on disk and the error wraps ctx's cause.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	globals()
+	host, port, err := splitListen(cfg.Listen)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
+		fmt.Errorf("not ready after %s", startTimeout))
+	defer cancel()
+
+	for attempt := 1; ; attempt++ {
+		concrete := port
+		if port == 0 {
+			if concrete, err = freePort(host); err != nil {
+				return nil, err
+			}
+		}
+		s, err := start(ctx, cfg, host, concrete)
+		if port == 0 && attempt < portAttempts && errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		return s, err
+	}
+}
+
+// start starts etcd on a concrete port.
+func start(ctx context.Context, cfg Config, host string, port int) (*Server, error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("start etcd: %w", context.Cause(ctx))
+	}
+	dir, err := makeDir(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	streams, hangUp := context.WithCancel(context.Background())
+	address := net.JoinHostPort(host, strconv.Itoa(port))
+	s := &Server{
+		endpoint: "http://" + address,
+		dir:      dir,
+		errs:     make(chan error, 1),
+		closing:  make(chan struct{}),
+		hangUp:   hangUp,
+	}
+	log := newLogCore(cfg.Logger, s.fail)
+	if err := s.boot(ctx, etcdConfig(dir, address, log, streams)); err != nil {
+		return nil, errors.Join(explain(err, address), s.Close())
+	}
+	go s.watch()
+	return s, nil
+}
+
+// etcdConfig is etcd's configuration for one member that nobody but this
+// machine talks to and whose data nobody needs afterwards.
+func etcdConfig(dir, address string, log *logCore, streams context.Context) *etcdembed.Config {
+	client := url.URL{Scheme: "http", Host: address}
+	c := etcdembed.NewConfig()
+	c.Dir = dir
+	c.ListenClientUrls = []url.URL{client}
+	c.AdvertiseClientUrls = []url.URL{client}
+	// Without peers there is no second port that could be taken.
+	c.ListenPeerUrls = nil
+	// The time to ready is one election.
+	c.TickMs = 10
+	c.ElectionMs = 100
+	c.UnsafeNoFsync = true
+	c.QuotaBackendBytes = quotaBytes
+	c.ZapLoggerBuilder = etcdembed.NewZapLoggerBuilder(log.zap())
+	c.GRPCAdditionalServerOptions = []grpc.ServerOption{
+		grpc.ChainStreamInterceptor(endWith(streams)),
+	}
+	return c
+}
+
+// boot starts etcd and waits until it is ready.
+func (s *Server) boot(ctx context.Context, c *etcdembed.Config) error {
+	type outcome struct {
+		etcd *etcdembed.Etcd
+		err  error
+	}
+	booted := make(chan outcome, 1)
+	go func() {
+		// What etcd regards as fatal ends this goroutine only.
+		o := outcome{err: errDied}
+		defer func() {
+			if r := recover(); r != nil {
+				o = outcome{err: fmt.Errorf("etcd failed: %v", r)}
+			}
+			booted <- o
+		}()
+		o.etcd, o.err = etcdembed.StartEtcd(c)
+	}()
+
+	o := <-booted
+	if errors.Is(o.err, errDied) {
+		select {
+		case err := <-s.errs:
+			return err
+		default:
+		}
+	}
+	if o.err != nil {
+		return o.err
+	}
+	s.etcd = o.etcd
+	select {
+	case <-s.etcd.Server.ReadyNotify():
+	case err := <-s.errs:
+		return err
+	case err := <-s.etcd.Err():
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	version, err := awaitGateway(ctx, s.endpoint)
+	s.version = version
+	return err
+}
+
+// Endpoint is the URL that clients use, such as http://127.0.0.1:2379.
+func (s *Server) Endpoint() string { return s.endpoint }
+
+// Version is etcd's version, such as 3.7.3.
+func (s *Server) Version() string { return s.version }
+
+// Err delivers at most one error: etcd has ended by itself. It is never
+// closed.
+func (s *Server) Err() <-chan error { return s.errs }
+
+// Close ends the open watches, stops etcd and removes its data. It takes a few
+// milliseconds, and gives up with an error after 3 s. A second call does
+// nothing and returns what the first did.
+func (s *Server) Close() error {
+	s.once.Do(func() {
+		close(s.closing)
+		s.hangUp()
+		s.err = errors.Join(s.stop(), removeDir(s.dir))
+	})
+	return s.err
+}
+
+// stop closes etcd, within closeTimeout.
+func (s *Server) stop() error {
+	if s.etcd == nil {
+		return nil
+	}
+	closed := make(chan error, 1)
+	go func() {
+		err := errors.New("close etcd: it failed while stopping")
+		defer func() {
+			if r := recover(); r != nil {
+				err = fmt.Errorf("close etcd: %v", r)
+			}
+			closed <- err
+		}()
+		s.etcd.Close()
+		err = nil
+	}()
+	timer := time.NewTimer(closeTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-timer.C:
+		return fmt.Errorf("close etcd: still running after %s, probably a client that has not disconnected", closeTimeout)
+	}
+}
+
+// watch reports that etcd has ended without having been asked to.
+func (s *Server) watch() {
+	var err error
+	select {
+	case <-s.closing:
+		return
+	case err = <-s.etcd.Err():
+	case <-s.etcd.Server.StopNotify():
+	}
+	if err == nil {
+		err = errors.New("etcd stopped by itself")
+	}
+	s.fail(err)
+}
+
+// fail makes err the one that Err delivers unless there is one already.
+func (s *Server) fail(err error) {
+	select {
+	case s.errs <- err:
+	default:
+	}
+}
+
+// removeDir removes the data folder.
+func removeDir(dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove etcd's data: %w", err)
+	}
+	return nil
+}
