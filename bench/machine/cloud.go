@@ -1,0 +1,72 @@
+package machine
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// dmi is what the firmware tells in /sys/class/dmi/id. Files that may hold a
+// serial number, a uuid or the id of an instance (board_asset_tag on AWS) are
+// not among them; the chassis asset tag is compared and never shown.
+type dmi map[string]string
+
+var dmiFiles = []string{
+	"sys_vendor", "product_name", "product_family", "product_version",
+	"bios_vendor", "bios_version", "chassis_asset_tag",
+}
+
+const dmiDir = "sys/class/dmi/id"
+
+// readDMI reads what is there. The error says why nothing is.
+func readDMI(root fs.FS) (dmi, error) {
+	d := dmi{}
+	var first error
+	for _, name := range dmiFiles {
+		value, err := readLine(root, path.Join(dmiDir, name))
+		switch {
+		case err == nil:
+			d[name] = value
+		case first == nil:
+			first = err
+		}
+	}
+	if len(d) == 0 {
+		return nil, first
+	}
+	return d, nil
+}
+
+// cloudMark is a row of the table of clouds: the DMI file that tells and what
+// it holds there.
+type cloudMark struct {
+	cloud, file, value string
+}
+
+// cloudMarks are as cloud-init's ds-identify and systemd-detect-virt have
+// them.
+var cloudMarks = []cloudMark{
+	{"AWS", "sys_vendor", "Amazon EC2"},
+	{"AWS", "bios_vendor", "Amazon EC2"},
+	{"OCI", "chassis_asset_tag", "OracleCloud.com"},
+	// Hyper-V elsewhere has the same vendor but another tag.
+	{"Azure", "chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77"},
+	{"GCP", "product_name", "Google Compute Engine"},
+	{"Alibaba", "product_name", "Alibaba Cloud ECS"},
+	{"Hetzner", "sys_vendor", "Hetzner"},
+}
+
+// findCloud names the cloud and what tells it.
+func findCloud(d dmi) (cloud, why string) {
+	for _, m := range cloudMarks {
+		if d[m.file] == m.value {
+			return m.cloud, fmt.Sprintf("DMI %s is %q", m.file, m.value)
+		}
+	}
+	// Xen instances of AWS tell it in the version of the firmware only.
+	if strings.HasSuffix(d["bios_version"], ".amazon") {
+		return "AWS", fmt.Sprintf("DMI bios_version is %q", d["bios_version"])
+	}
+	return "", ""
+}

@@ -1,0 +1,113 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ParseCPUList parses a list of CPUs in the kernel's format, such as 0-3,8 or
+// 0-10:2/4 (groups of four, two of each). The answer is sorted and has no CPU
+// twice; the empty string is the empty list.
+func ParseCPUList(s string) ([]int, error) {
+	var cpus []int
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(s, ",") {
+		r, err := parseCPURange(part)
+		if err != nil {
+			return nil, fmt.Errorf("parse CPU list %q: %w", clip(s), err)
+		}
+		for start := r.first; start <= r.last; start += r.group {
+			for cpu := start; cpu <= r.last && cpu < start+r.used; cpu++ {
+				cpus = append(cpus, cpu)
+			}
+		}
+		if len(cpus) > maxCPUs {
+			return nil, fmt.Errorf("parse CPU list: more than %d CPUs", maxCPUs)
+		}
+	}
+	slices.Sort(cpus)
+	return slices.Compact(cpus), nil
+}
+
+// cpuRange is first to last; of each group of CPUs in it the first used count.
+type cpuRange struct{ first, last, used, group int }
+
+func parseCPURange(s string) (cpuRange, error) {
+	span, stride, hasStride := strings.Cut(strings.TrimSpace(s), ":")
+	low, high, isRange := strings.Cut(span, "-")
+	if !isRange {
+		high = low
+	}
+	var r cpuRange
+	var err error
+	if r.first, err = cpuNumber(low); err != nil {
+		return r, err
+	}
+	if r.last, err = cpuNumber(high); err != nil {
+		return r, err
+	}
+	if r.last < r.first {
+		return r, fmt.Errorf("range %q runs backwards", clip(span))
+	}
+	r.used, r.group = 1, 1
+	if !hasStride {
+		return r, nil
+	}
+	used, group, ok := strings.Cut(stride, "/")
+	if !ok {
+		return r, fmt.Errorf("stride %q has no /", clip(stride))
+	}
+	if r.used, err = cpuNumber(used); err != nil {
+		return r, err
+	}
+	if r.group, err = cpuNumber(group); err != nil {
+		return r, err
+	}
+	if r.used < 1 || r.group < r.used {
+		return r, fmt.Errorf("stride %q makes no sense", clip(stride))
+	}
+	return r, nil
+}
+
+func cpuNumber(s string) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || n >= maxCPUs {
+		return 0, fmt.Errorf("%q is not the number of a CPU", clip(s))
+	}
+	return int(n), nil
+}
+
+// clip shortens text for an error message.
+func clip(s string) string {
+	const most = 40
+	s = clean(s)
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}
+
+// FormatCPUList writes sorted CPUs in the kernel's format: 0-3,8.
+func FormatCPUList(cpus []int) string {
+	var b strings.Builder
+	for i := 0; i < len(cpus); {
+		j := i
+		for j+1 < len(cpus) && cpus[j+1] == cpus[j]+1 {
+			j++
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(cpus[i]))
+		if j > i {
+			b.WriteString("-" + strconv.Itoa(cpus[j]))
+		}
+		i = j + 1
+	}
+	return b.String()
+}

@@ -1,0 +1,81 @@
+package machine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"time"
+)
+
+// CPUTimes is the time that the machine's CPUs together have spent since it
+// booted, from the first line of /proc/stat. The kernel counts it in steps of
+// 10 ms.
+type CPUTimes struct {
+	// Busy is everything but Idle and Steal: user, nice, system, irq,
+	// softirq. Time of guests is part of user already.
+	Busy time.Duration
+	// Idle includes the wait for disks.
+	Idle time.Duration
+	// Steal is what the hypervisor gave to somebody else while this
+	// machine wanted to run.
+	Steal time.Duration
+}
+
+// Total is the sum over all states.
+func (t CPUTimes) Total() time.Duration { return t.Busy + t.Idle + t.Steal }
+
+// Sub is the time spent since earlier. The kernel's counters of idle time can
+// go back a little, which counts as nothing.
+func (t CPUTimes) Sub(earlier CPUTimes) CPUTimes {
+	return CPUTimes{
+		Busy:  max(0, t.Busy-earlier.Busy),
+		Idle:  max(0, t.Idle-earlier.Idle),
+		Steal: max(0, t.Steal-earlier.Steal),
+	}
+}
+
+// ReadCPUTimes reads the machine's CPU times.
+func ReadCPUTimes(root fs.FS) (CPUTimes, error) {
+	b, err := readFile(root, "proc/stat")
+	if err != nil {
+		return CPUTimes{}, fmt.Errorf("read CPU times: %w", err)
+	}
+	return parseCPUTimes(b)
+}
+
+// tick is the unit of times in /proc: USER_HZ, 100 on every architecture that
+// matters here.
+const tick = 10 * time.Millisecond
+
+func parseCPUTimes(b []byte) (CPUTimes, error) {
+	const idle, iowait, steal, guest = 3, 4, 7, 8
+	for line := range bytes.Lines(b) {
+		fields := bytes.Fields(line)
+		if len(fields) == 0 || string(fields[0]) != "cpu" {
+			continue
+		}
+		var t CPUTimes
+		for i, f := range fields[1:min(len(fields), guest+1)] {
+			n, err := strconv.ParseUint(string(f), 10, 63)
+			if err != nil || n > uint64(1<<59/tick) {
+				return CPUTimes{}, fmt.Errorf("parse /proc/stat: bad time %q", f)
+			}
+			d := time.Duration(n) * tick
+			switch i {
+			case idle, iowait:
+				t.Idle += d
+			case steal:
+				t.Steal = d
+			default:
+				t.Busy += d
+			}
+		}
+		if len(fields) <= steal+1 {
+			return CPUTimes{}, errors.New("parse /proc/stat: too few times")
+		}
+		return t, nil
+	}
+	return CPUTimes{}, errors.New("parse /proc/stat: no line of all CPUs")
+}

@@ -1,0 +1,122 @@
+package machine
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+// product is a row of the table of chips: it fits a machine if nothing that
+// both of them tell disagrees.
+type product struct {
+	name        string
+	implementer uint8
+	part        uint16
+	// stepping is variant and revision, such as r3p1; empty fits all.
+	stepping string
+	// bogoMIPS is twice the timer's frequency in MHz; 0 fits all. It tells
+	// chips of equal MIDR apart.
+	bogoMIPS float64
+	// cloud is where alone the chip is found; empty is anywhere.
+	cloud string
+	// mark is what the firmware calls it, within the processor version of
+	// SMBIOS type 4 or the product family of DMI.
+	mark string
+}
+
+var products = []product{
+	{"Graviton1", 0x41, 0xd08, "r0p3", 166.66, "AWS", "Graviton"},
+	{"Graviton2", 0x41, 0xd0c, "r3p1", 243.75, "AWS", "Graviton2"},
+	{"Ampere Altra", 0x41, 0xd0c, "r3p1", 50, "", "Altra"},
+	{"Ampere Altra Max", 0x41, 0xd0c, "r3p1", 50, "", "Altra Max"},
+	{"Graviton3", 0x41, 0xd40, "r1p1", 2100, "AWS", "Graviton3"},
+	{"Graviton4", 0x41, 0xd4f, "r0p1", 2000, "AWS", "Graviton4"},
+	{"Google Axion", 0x41, 0xd4f, "r0p1", 2000, "GCP", "Axion"},
+	{"NVIDIA Grace", 0x41, 0xd4f, "r0p0", 2000, "", "Grace"},
+	{"Graviton5", 0x41, 0xd84, "", 0, "AWS", "Graviton5"},
+	{"Azure Cobalt 100", 0x41, 0xd49, "r0p0", 2000, "Azure", "Cobalt 100"},
+	{"Azure Cobalt 100", 0x6d, 0xd49, "", 0, "", "Cobalt 100"},
+	{"Azure Cobalt 200", 0x6d, 0xd84, "", 0, "", "Cobalt 200"},
+	{"Alibaba Yitian 710", 0x41, 0xd49, "r0p0", 100, "Alibaba", "Yitian 710"},
+	{"AmpereOne", 0xc0, 0xac3, "r0p1", 50, "", "AmpereOne"},
+	{"AmpereOne A", 0xc0, 0xac4, "r0p0", 2000, "", "AmpereOne"},
+	{"Kunpeng 920", 0x48, 0xd01, "", 0, "", "Kunpeng 920"},
+	{"Fujitsu A64FX", 0x46, 0x001, "", 0, "", "A64FX"},
+	{"Marvell ThunderX2", 0x42, 0x516, "", 0, "", "ThunderX2"},
+	{"Marvell ThunderX2", 0x43, 0x0af, "", 0, "", "ThunderX2"},
+	{"Apple M1", 0x61, 0x022, "", 0, "", "M1"},
+	{"Apple M1", 0x61, 0x023, "", 0, "", "M1"},
+}
+
+// chip is what is known about a processor to find its product by.
+type chip struct {
+	midr midr
+	// bogoMIPS is 0 if unknown.
+	bogoMIPS float64
+	// cloud is empty outside the known ones; cloudKnown is false where
+	// nothing could be read about it.
+	cloud      string
+	cloudKnown bool
+}
+
+func (p product) fits(c chip) bool {
+	return p.hasCore(c.midr) &&
+		(p.stepping == "" || p.stepping == c.midr.stepping()) &&
+		(p.bogoMIPS == 0 || c.bogoMIPS == 0 || sameBogoMIPS(p.bogoMIPS, c.bogoMIPS)) &&
+		(p.cloud == "" || !c.cloudKnown || p.cloud == c.cloud)
+}
+
+func (p product) hasCore(m midr) bool {
+	return p.implementer == m.implementer && p.part == m.part
+}
+
+// sameBogoMIPS allows for what the kernel cuts off after two digits.
+func sameBogoMIPS(a, b float64) bool { return math.Abs(a-b) < 0.015 }
+
+// fittingProducts lists the names of all products that fit.
+func fittingProducts(c chip) []string {
+	var names []string
+	for _, p := range products {
+		if p.fits(c) && !slices.Contains(names, p.name) {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// markedProduct is the product with this core that text, as the firmware wrote
+// it, names; empty if there is none. Of several the longest mark counts, since
+// Altra is part of Altra Max.
+func markedProduct(m midr, text string) string {
+	var found product
+	for _, p := range products {
+		if p.hasCore(m) && len(p.mark) > len(found.mark) && strings.Contains(text, p.mark) {
+			found = p
+		}
+	}
+	return found.name
+}
+
+// alternatives joins names with "or", without repeating the words that all
+// begin with: Ampere Altra or Altra Max.
+func alternatives(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	first := strings.Fields(names[0])
+	shared := len(first) - 1
+	for _, name := range names[1:] {
+		words := strings.Fields(name)
+		n := 0
+		for n < shared && n < len(words)-1 && words[n] == first[n] {
+			n++
+		}
+		shared = n
+	}
+	short := []string{names[0]}
+	for _, name := range names[1:] {
+		short = append(short, strings.Join(strings.Fields(name)[shared:], " "))
+	}
+	last := len(short) - 1
+	return strings.Join(short[:last], ", ") + " or " + short[last]
+}

@@ -1,0 +1,154 @@
+package machine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds on what is read. The kernel's own files stay far below them; a
+// recorded tree may hold anything.
+const (
+	maxFileBytes = 8 << 20
+	maxLineBytes = 4 << 10
+	// maxCPUs is above the largest NR_CPUS that the kernel can be built with.
+	maxCPUs = 8192
+)
+
+var (
+	errTooLarge   = errors.New("file is larger than a kernel writes it")
+	errNotRegular = errors.New("not a regular file")
+	errEmpty      = errors.New("file is empty")
+)
+
+// readFile reads a whole file, at most maxFileBytes of it. Only regular files
+// are opened: a pipe in a recorded tree would block for ever.
+func readFile(root fs.FS, name string) ([]byte, error) {
+	return readBounded(root, name, maxFileBytes)
+}
+
+func readBounded(root fs.FS, name string, limit int64) ([]byte, error) {
+	f, err := openRegular(root, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if int64(len(b)) > limit {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: errTooLarge}
+	}
+	return b, nil
+}
+
+func openRegular(root fs.FS, name string) (fs.File, error) {
+	info, err := fs.Stat(root, name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: errNotRegular}
+	}
+	return root.Open(name)
+}
+
+// readLine reads a file that holds one value, such as those of sysfs.
+func readLine(root fs.FS, name string) (string, error) {
+	b, err := readBounded(root, name, maxLineBytes)
+	if err != nil {
+		return "", err
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	line = clean(line)
+	if line == "" {
+		return "", &fs.PathError{Op: "read", Path: name, Err: errEmpty}
+	}
+	return line, nil
+}
+
+// readUint reads a file that holds one decimal number.
+func readUint(root fs.FS, name string) (uint64, error) {
+	line, err := readLine(root, name)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(line, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("parse %s: %w", name, err)
+	}
+	return n, nil
+}
+
+// clean makes foreign text fit for a terminal and for JSON: valid UTF-8,
+// without control characters, one space between words, none at the ends.
+func clean(s string) string {
+	s = strings.ToValidUTF8(s, string(utf8.RuneError))
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// reason says in a few words why a file told nothing.
+func reason(err error) string {
+	var path *fs.PathError
+	name := ""
+	if errors.As(err, &path) {
+		name = path.Path + " "
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return name + "is not there"
+	case errors.Is(err, fs.ErrPermission):
+		return name + "may only be read by root"
+	case path != nil:
+		return name + "is unreadable: " + path.Err.Error()
+	}
+	return err.Error()
+}
+
+// fields splits "key: value" lines, such as those of /proc/PID/status.
+func keyValues(b []byte) func(yield func(key, value string) bool) {
+	return func(yield func(string, string) bool) {
+		for line := range bytes.Lines(b) {
+			if len(line) > maxFileBytes {
+				continue
+			}
+			key, value, ok := bytes.Cut(line, []byte{':'})
+			if !ok {
+				continue
+			}
+			if !yield(string(bytes.TrimSpace(key)), string(bytes.TrimSpace(value))) {
+				return
+			}
+		}
+	}
+}
+
+// kibibytes parses "1234 kB", as /proc/meminfo and /proc/PID/status have it,
+// into bytes.
+func kibibytes(s string) (uint64, error) {
+	number, unit, _ := strings.Cut(s, " ")
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("parse size %q: %w", s, err)
+	}
+	if strings.TrimSpace(unit) != "kB" || n > 1<<54 {
+		return 0, fmt.Errorf("parse size %q: want a number of kB", s)
+	}
+	return n << 10, nil
+}
