@@ -121,7 +121,7 @@ func start(ctx context.Context, cfg Config, host string, port int) (*Server, err
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("start etcd: %w", context.Cause(ctx))
 	}
-	dir, err := makeDir(cfg.Dir)
+	dir, err := makeDir(cfg.Dir, minFree)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +254,7 @@ func (s *Server) stop() error {
 	case err := <-closed:
 		return err
 	case <-timer.C:
-		return fmt.Errorf("close etcd: still running after %s, probably a client that has not disconnected", closeTimeout)
+		return fmt.Errorf("close etcd: still running after %s, perhaps for a client that has not hung up", closeTimeout)
 	}
 }
 

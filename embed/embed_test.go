@@ -261,6 +261,23 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
+func TestTooLittleSpace(t *testing.T) {
+	t.Parallel()
+	parent := t.TempDir()
+	const need = 1 << 60
+	if free, err := freeBytes(parent); err != nil || free >= need {
+		t.Skipf("the free space is %d bytes, %v", free, err)
+	}
+	_, err := makeDir(parent, need)
+	hinted, ok := errors.AsType[*HintError](err)
+	if !ok || !strings.Contains(hinted.Hint, "Free some space") {
+		t.Errorf("error %v, want a hint about the space", err)
+	}
+	if left, _ := os.ReadDir(parent); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 func TestCanceled(t *testing.T) {
 	t.Parallel()
 	for _, after := range []time.Duration{0, 5 * time.Millisecond, 30 * time.Millisecond} {

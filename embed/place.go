@@ -57,17 +57,18 @@ func freePort(host string) (int, error) {
 	return port, nil
 }
 
-// makeDir makes a data folder inside parent where there is room for it.
-func makeDir(parent string) (string, error) {
+// makeDir makes a data folder inside parent if at least need bytes are free
+// there.
+func makeDir(parent string, need uint64) (string, error) {
 	dir, err := os.MkdirTemp(parent, "armrepro-etcd-")
 	if err != nil {
 		return "", explain(fmt.Errorf("make its data folder: %w", err), "")
 	}
 	free, err := freeBytes(dir)
-	if err == nil && free < minFree {
+	if err == nil && free < need {
 		err = &HintError{
 			Err: fmt.Errorf("start etcd: %d MiB free in %s, at least %d MiB are needed",
-				free>>20, dir, minFree>>20),
+				free>>20, dir, need>>20),
 			Hint: "Free some space there, or set TMPDIR to a folder on another disk.",
 		}
 	}
