@@ -14,9 +14,12 @@ type Result struct {
 	Bytes uint64 `json:"bytes"`
 	// Reconnects counts connections that were opened again because the
 	// server closed them after an answer, which is no error.
-	Reconnects uint64  `json:"reconnects"`
-	Latency    Latency `json:"latency_us"`
-	Errors     Errors  `json:"errors"`
+	Reconnects uint64 `json:"reconnects"`
+	// Busy is the share of the window that the busiest loop used a core, 1.0
+	// being all of it. Near 1 the generator measured itself.
+	Busy    float64 `json:"busy"`
+	Latency Latency `json:"latency_us"`
+	Errors  Errors  `json:"errors"`
 	// Histogram is the uncorrected latency in microseconds as a base64
 	// HdrHistogram V2 payload, which the field's tools read.
 	Histogram string `json:"histogram,omitempty"`

@@ -1,0 +1,244 @@
+package load
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"armrepro/upstream/eventloop"
+)
+
+// conn is one connection. A closed loop: its next request goes out when the
+// answer to the last one is complete.
+type conn struct {
+	fd    int32
+	state connState
+	// answered says that the connection has carried an answer already, so
+	// that the server may have closed it between two requests.
+	answered bool
+	// late says that the current request has been counted as a timeout.
+	late bool
+	// down says that the current outage has been counted as a connect error.
+	down bool
+	sent int32
+	// start is when the first byte of the current request was written, or
+	// when connecting began.
+	start  time.Duration
+	parser parser
+}
+
+type connState uint8
+
+const (
+	closed connState = iota
+	connecting
+	sending
+	waiting
+)
+
+// interest is registered once for the life of a connection: edge-triggered, so
+// that no further call is needed to change it. A hang-up is asked for because
+// an edge may stand for data and the end of the stream together.
+const interest = eventloop.Readable | eventloop.Writable | unix.EPOLLRDHUP | unix.EPOLLET
+
+// hangUp are the events after which the socket has to be read to its end.
+const hangUp = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
+
+// connect opens connection i. A server that refuses is no error of the loop.
+func (l *loop) connect(i int32) error {
+	c := &l.conns[i]
+	*c = conn{fd: -1, down: c.down, start: l.now()}
+	fd, err := unix.Socket(l.target.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	switch err {
+	case nil:
+	case unix.EMFILE, unix.ENFILE:
+		return errDescriptors
+	default:
+		return fmt.Errorf("create socket: %w", err)
+	}
+	if err := unix.Connect(fd, l.target.address); err != nil && err != unix.EINPROGRESS {
+		unix.Close(fd)
+		l.refused(c)
+		return nil
+	}
+	// As wrk does; requests are small and answers are waited for.
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+		unix.Close(fd)
+		return fmt.Errorf("set TCP_NODELAY: %w", err)
+	}
+	if err := l.events.Add(fd, interest, i); err != nil {
+		unix.Close(fd)
+		return err
+	}
+	c.fd, c.state = int32(fd), connecting
+	return nil
+}
+
+// refused counts one connect error an outage; the next tick tries again.
+func (l *loop) refused(c *conn) {
+	if !c.down {
+		c.down = true
+		l.errors.Connect++
+	}
+	c.state = closed
+}
+
+// reopen closes connection i and connects it again.
+func (l *loop) reopen(i int32) error {
+	if c := &l.conns[i]; c.fd >= 0 {
+		unix.Close(int(c.fd))
+	}
+	return l.connect(i)
+}
+
+// handle reacts to one event.
+func (l *loop) handle(ev eventloop.Event) error {
+	c := &l.conns[ev.Token]
+	if c.state == connecting {
+		if err := l.connected(ev.Token); err != nil {
+			return err
+		}
+	} else if c.state == sending && ev.Ready&eventloop.Writable != 0 {
+		if err := l.send(ev.Token); err != nil {
+			return err
+		}
+	}
+	if ev.Ready&(eventloop.Readable|hangUp) != 0 && c.state > connecting {
+		return l.receive(ev.Token, ev.Ready&hangUp != 0)
+	}
+	return nil
+}
+
+// connected finds out how connecting went and sends the first request.
+func (l *loop) connected(i int32) error {
+	c := &l.conns[i]
+	errno, err := unix.GetsockoptInt(int(c.fd), unix.SOL_SOCKET, unix.SO_ERROR)
+	if err != nil {
+		return fmt.Errorf("read socket error: %w", err)
+	}
+	if errno != 0 {
+		unix.Close(int(c.fd))
+		c.fd = -1
+		l.refused(c)
+		return nil
+	}
+	c.down = false
+	c.start = l.now()
+	return l.send(i)
+}
+
+// send writes what is left of the request.
+func (l *loop) send(i int32) error {
+	c := &l.conns[i]
+	n, errno := eventloop.Write(int(c.fd), l.target.request[c.sent:])
+	if errno != 0 && errno != unix.EAGAIN {
+		return l.failed(i, &l.errors.Write)
+	}
+	c.sent += int32(n)
+	c.state = sending
+	if int(c.sent) == len(l.target.request) {
+		c.state = waiting
+	}
+	return nil
+}
+
+// receive reads what has arrived. Less than a full buffer means that nothing is
+// left: what comes later is an event of its own. After a hang-up it is not, so
+// then everything is read.
+func (l *loop) receive(i int32, hungUp bool) error {
+	c := &l.conns[i]
+	for {
+		n, errno := eventloop.Read(int(c.fd), l.buf)
+		switch {
+		case errno == unix.EAGAIN:
+			return nil
+		case errno != 0:
+			return l.failed(i, &l.errors.Read)
+		case n == 0:
+			return l.ended(i)
+		}
+		l.bytes += uint64(n)
+		open, err := l.parse(i, l.buf[:n], hungUp)
+		if err != nil || !open || n < len(l.buf) && !hungUp {
+			return err
+		}
+	}
+}
+
+// parse reads the bytes of an answer and, when that is complete, sends the next
+// request. It returns false if the connection was given up.
+func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
+	c := &l.conns[i]
+	used, done, malformed := c.parser.feed(data)
+	if done {
+		l.completed(c)
+	}
+	switch {
+	case malformed != nil || used < len(data):
+		// What follows an answer belongs to no request: the stream cannot
+		// be trusted any more.
+		l.errors.Read++
+		return false, l.reopen(i)
+	case !done:
+		return true, nil
+	case !c.parser.keepAlive || hungUp:
+		l.reconnects++
+		return false, l.reopen(i)
+	}
+	c.parser.reset()
+	c.sent = 0
+	fd := c.fd
+	err = l.send(i)
+	return c.state > connecting && c.fd == fd, err
+}
+
+// completed counts an answer and begins the time of the next request.
+func (l *loop) completed(c *conn) {
+	now := l.now()
+	l.requests++
+	if c.parser.status > 399 {
+		l.errors.Status++
+	}
+	l.latencies.record(int((now-c.start+time.Microsecond/2)/time.Microsecond), 1)
+	c.answered, c.late, c.start = true, false, now
+}
+
+// ended reacts to the end of the stream.
+func (l *loop) ended(i int32) error {
+	c := &l.conns[i]
+	if c.parser.end() {
+		l.completed(c)
+		l.reconnects++
+		return l.reopen(i)
+	}
+	return l.failed(i, &l.errors.Read)
+}
+
+// failed reopens a connection that broke. It counts as an error of the given
+// kind unless the server closed the connection between two requests, as it may.
+func (l *loop) failed(i int32, counter *uint64) error {
+	if c := &l.conns[i]; c.answered && !c.parser.started() && !l.accepted(c) {
+		l.reconnects++
+	} else {
+		*counter++
+	}
+	return l.reopen(i)
+}
+
+// accepted says whether the server's side took the request before it closed the
+// connection. If it did, closing is no answer. If it had closed before, its
+// kernel rejected the request with a reset or never acknowledged it.
+func (l *loop) accepted(c *conn) bool {
+	errno, err := unix.GetsockoptInt(int(c.fd), unix.SOL_SOCKET, unix.SO_ERROR)
+	if err != nil || syscall.Errno(errno) != 0 {
+		return false
+	}
+	info, err := unix.GetsockoptTCPInfo(int(c.fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	return err == nil && info.State != tcpClose && info.Unacked == 0
+}
+
+// tcpClose is TCP_CLOSE of the kernel's enum in net/tcp_states.h, the state
+// after a reset.
+const tcpClose = 7

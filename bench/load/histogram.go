@@ -1,0 +1,173 @@
+package load
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// histogram counts values exactly, one counter for each, as wrk's stats.c does:
+// its correction and its percentiles cannot be had from wider buckets. Counters
+// come in pages that are made when first needed.
+type histogram struct {
+	pages [][]uint64
+	count uint64
+	min   int
+	max   int
+}
+
+const (
+	pageBits = 12
+	pageSize = 1 << pageBits
+)
+
+// newHistogram counts values from 0 to limit. Higher ones count as limit.
+func newHistogram(limit int) *histogram {
+	return &histogram{pages: make([][]uint64, limit>>pageBits+1), min: math.MaxInt}
+}
+
+// record counts v n times.
+func (h *histogram) record(v int, n uint64) {
+	v = max(0, min(v, len(h.pages)<<pageBits-1))
+	page := h.pages[v>>pageBits]
+	if page == nil {
+		page = make([]uint64, pageSize)
+		h.pages[v>>pageBits] = page
+	}
+	page[v&(pageSize-1)] += n
+	h.count += n
+	h.min, h.max = min(h.min, v), max(h.max, v)
+}
+
+// each calls f for every value from min on that was counted, in ascending
+// order, until f returns false. What f records below the current value is not
+// visited.
+func (h *histogram) each(f func(v int, n uint64) bool) {
+	if h.count == 0 {
+		return
+	}
+	for i := h.min >> pageBits; i <= h.max>>pageBits; i++ {
+		for j, n := range h.pages[i] {
+			if v := i<<pageBits | j; n > 0 && v >= h.min && !f(v, n) {
+				return
+			}
+		}
+	}
+}
+
+// add counts everything that other counted.
+func (h *histogram) add(other *histogram) {
+	other.each(func(v int, n uint64) bool {
+		h.record(v, n)
+		return true
+	})
+}
+
+// below returns a copy without the values of limit and above.
+func (h *histogram) below(limit int) *histogram {
+	c := newHistogram(limit)
+	h.each(func(v int, n uint64) bool {
+		if v < limit {
+			c.record(v, n)
+		}
+		return v < limit
+	})
+	return c
+}
+
+// correct adds the samples that a closed loop did not take while it waited for
+// a slow answer, exactly as stats_correct in wrk's stats.c does: a value v above
+// twice the expected interval adds v-interval, v-2·interval, … down to the
+// interval. As in wrk, min stays what was really measured, and added values
+// below it only count: they are in no sum.
+func (h *histogram) correct(interval int) {
+	if interval <= 0 {
+		return
+	}
+	defer func(measured int) { h.min = measured }(h.min)
+	h.each(func(v int, n uint64) bool {
+		if v >= 2*interval {
+			for m := v - interval; m > interval; m -= interval {
+				h.record(m, n)
+			}
+		}
+		return true
+	})
+}
+
+// mean is NaN without a value.
+func (h *histogram) mean() float64 {
+	var sum float64
+	h.each(func(v int, n uint64) bool {
+		sum += float64(v) * float64(n)
+		return true
+	})
+	return sum / float64(h.count)
+}
+
+// stdev is the sample standard deviation around mean; 0 with fewer than two
+// values.
+func (h *histogram) stdev(mean float64) float64 {
+	if h.count < 2 {
+		return 0
+	}
+	var sum float64
+	h.each(func(v int, n uint64) bool {
+		d := float64(v) - mean
+		sum += d * d * float64(n)
+		return true
+	})
+	return math.Sqrt(sum / float64(h.count-1))
+}
+
+// within is the share of values at most one stdev from the mean: wrk's column
+// "+/- Stdev". NaN without a value.
+func (h *histogram) within(mean, stdev float64) float64 {
+	var in uint64
+	h.each(func(v int, n uint64) bool {
+		if d := float64(v) - mean; d >= -stdev && d <= stdev {
+			in += n
+		}
+		return true
+	})
+	return float64(in) / float64(h.count)
+}
+
+// percentile is the smallest value that at least p percent of the values do not
+// exceed, with wrk's rounding of the rank; 0 without a value.
+func (h *histogram) percentile(p float64) int {
+	rank := uint64(math.Round(p/100*float64(h.count) + 0.5))
+	// wrk's loop runs past its last value and prints 0 for p = 100.
+	rank = min(rank, h.count)
+	var (
+		total  uint64
+		result int
+	)
+	h.each(func(v int, n uint64) bool {
+		total += n
+		result = v
+		return total < rank
+	})
+	return result
+}
+
+// encode returns the values as a base64 HdrHistogram V2 payload with three
+// significant digits.
+func (h *histogram) encode() (string, error) {
+	hdr := hdrhistogram.New(1, int64(max(2, h.max)), 3)
+	var err error
+	h.each(func(v int, n uint64) bool {
+		// HdrHistogram's zero bucket holds values below its lowest.
+		err = hdr.RecordValues(int64(v), int64(n))
+		return err == nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("encode histogram: %w", err)
+	}
+	b, err := hdr.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return "", fmt.Errorf("encode histogram: %w", err)
+	}
+	return string(b), nil
+}

@@ -1,0 +1,223 @@
+// Package load is the load generator: HTTP/1.1 over keep-alive connections, one
+// event loop a thread, counting as wrk counts.
+//
+// A run wants a process of its own with more GOMAXPROCS than threads and no
+// garbage collection: see package eventloop.
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config says what to send, how much and for how long.
+type Config struct {
+	// URL is what to request: http://host:port/path.
+	URL string
+	// Header is sent with every request beside Host.
+	Header http.Header
+	// Connections are split over Threads as evenly as possible; there are at
+	// least as many.
+	Connections int
+	Threads     int
+	// Duration is how long to measure.
+	Duration time.Duration
+	// Timeout is how long an answer may take before it counts as a timeout.
+	// After twice that the connection is given up and opened again.
+	Timeout time.Duration
+}
+
+// Defaults are wrk's.
+const (
+	DefaultConnections = 10
+	DefaultThreads     = 2
+	DefaultDuration    = 10 * time.Second
+	DefaultTimeout     = 2 * time.Second
+)
+
+// MaxTimeout bounds Config.Timeout: latencies are counted exactly, and that
+// takes memory in proportion.
+const MaxTimeout = 10 * time.Minute
+
+// MaxThreads bounds Config.Threads, far above the cores of any one machine.
+const MaxThreads = 1024
+
+// Runner is one run of the generator.
+type Runner struct {
+	cfg    Config
+	target *target
+	done   atomic.Uint64
+	stop   atomic.Bool
+}
+
+// Check says what is wrong with cfg, if anything, before anything is started.
+func (cfg Config) Check() error {
+	switch {
+	case cfg.Threads < 1 || cfg.Threads > MaxThreads:
+		return fmt.Errorf("number of threads must be between 1 and %d", MaxThreads)
+	case cfg.Connections < cfg.Threads:
+		return errors.New("number of connections must be at least the number of threads")
+	case cfg.Duration <= 0:
+		return errors.New("duration must be longer than 0")
+	case cfg.Timeout < time.Millisecond || cfg.Timeout > MaxTimeout:
+		return fmt.Errorf("timeout must be between 1ms and %s", MaxTimeout)
+	}
+	_, err := newRequest(cfg)
+	return err
+}
+
+// New resolves the host of cfg and makes sure that something accepts
+// connections there.
+func New(ctx context.Context, cfg Config) (*Runner, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	t, err := newTarget(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Runner{cfg: cfg, target: t}, nil
+}
+
+// Completed is how many responses have completed so far, at most a tenth of a
+// second old. It may be called while Run runs.
+func (r *Runner) Completed() uint64 { return r.done.Load() }
+
+// Run loads the target until the duration is over or ctx ends. When ctx ends
+// early the returned measurement covers what was measured until then.
+func (r *Runner) Run(ctx context.Context) (*Measurement, error) {
+	loops := make([]*loop, r.cfg.Threads)
+	begin := time.Now()
+	for i := range loops {
+		share := r.cfg.Connections / r.cfg.Threads
+		if i < r.cfg.Connections%r.cfg.Threads {
+			share++
+		}
+		l, err := newLoop(r, begin, share)
+		if err != nil {
+			return nil, err
+		}
+		defer l.close()
+		loops[i] = l
+	}
+	defer context.AfterFunc(ctx, func() { r.stop.Store(true) })()
+
+	var (
+		threads sync.WaitGroup
+		errs    = make([]error, len(loops))
+	)
+	for i, l := range loops {
+		threads.Go(func() {
+			errs[i] = l.run()
+			// One thread alone would measure something else.
+			if errs[i] != nil {
+				r.stop.Store(true)
+			}
+		})
+	}
+	threads.Wait()
+	elapsed := time.Since(begin)
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("load %s: %w", r.cfg.URL, err)
+	}
+	return r.measurement(loops, elapsed), nil
+}
+
+// Measurement is what one run measured, in full.
+type Measurement struct {
+	cfg      Config
+	elapsed  time.Duration
+	raw      *histogram
+	rates    *histogram
+	requests uint64
+	bytes    uint64
+	reopened uint64
+	errors   Errors
+	busy     float64
+}
+
+func (r *Runner) measurement(loops []*loop, elapsed time.Duration) *Measurement {
+	m := &Measurement{
+		cfg:     r.cfg,
+		elapsed: elapsed,
+		raw:     newLatencies(r.cfg),
+		rates:   newHistogram(maxRate),
+	}
+	for _, l := range loops {
+		m.raw.add(l.latencies)
+		m.rates.add(l.rates)
+		m.requests += l.requests
+		m.bytes += l.bytes
+		m.reopened += l.reconnects
+		m.errors.Connect += l.errors.Connect
+		m.errors.Read += l.errors.Read
+		m.errors.Write += l.errors.Write
+		m.errors.Timeout += l.errors.Timeout
+		m.errors.Status += l.errors.Status
+		m.busy = max(m.busy, l.cpu.Seconds()/elapsed.Seconds())
+	}
+	return m
+}
+
+// maxRate is the highest requests/s of one thread that is told from higher
+// ones, as in wrk.
+const maxRate = 10_000_000
+
+// newLatencies counts microseconds up to where a connection is given up.
+func newLatencies(cfg Config) *histogram {
+	return newHistogram(int(2*cfg.Timeout/time.Microsecond) + 1)
+}
+
+// corrected is what wrk's statistics of the same samples hold: nothing above
+// the timeout, and phantom samples for what a slow answer kept from being sent.
+func (m *Measurement) corrected() *histogram {
+	h := m.raw.below(int(m.cfg.Timeout/time.Microsecond) + 1)
+	if perConnection := m.requests / uint64(m.cfg.Connections); perConnection > 0 {
+		h.correct(int(uint64(m.elapsed.Microseconds()) / perConnection))
+	}
+	return h
+}
+
+// Result sums the measurement up.
+func (m *Measurement) Result() (Result, error) {
+	res := Result{
+		Requests:   m.requests,
+		Seconds:    m.elapsed.Seconds(),
+		QPS:        float64(m.requests) / m.elapsed.Seconds(),
+		Bytes:      m.bytes,
+		Reconnects: m.reopened,
+		Busy:       m.busy,
+		Errors:     m.errors,
+	}
+	if m.raw.count == 0 {
+		return res, nil
+	}
+	mean := m.raw.mean()
+	res.Latency = Latency{
+		Mean:    &mean,
+		MeanWrk: figure(m.corrected().mean()),
+		Stdev:   figure(m.raw.stdev(mean)),
+		Max:     figure(float64(m.raw.max)),
+		P50:     figure(float64(m.raw.percentile(50))),
+		P90:     figure(float64(m.raw.percentile(90))),
+		P99:     figure(float64(m.raw.percentile(99))),
+		P999:    figure(float64(m.raw.percentile(99.9))),
+	}
+	var err error
+	res.Histogram, err = m.raw.encode()
+	return res, err
+}
+
+// figure is a pointer to v, or nil where v could not be computed.
+func figure(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,161 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"armrepro/upstream/eventloop"
+)
+
+// tick is how often a loop looks for timeouts, records its request rate and
+// tries refused connections again. wrk records its rate as often.
+const tick = 100 * time.Millisecond
+
+// readBuffer is shared by all connections of a loop.
+const readBuffer = 64 << 10
+
+// loop drives a share of the connections from one thread. Times are since
+// begin.
+type loop struct {
+	runner *Runner
+	target *target
+	events *eventloop.Loop
+	begin  time.Time
+	conns  []conn
+	buf    []byte
+
+	latencies  *histogram
+	rates      *histogram
+	requests   uint64
+	bytes      uint64
+	reconnects uint64
+	errors     Errors
+	// cpu is how long the loop's thread used a processor.
+	cpu time.Duration
+
+	// lastTick and ticked are when the last tick was and requests then.
+	lastTick time.Duration
+	ticked   uint64
+}
+
+func newLoop(r *Runner, begin time.Time, connections int) (*loop, error) {
+	events, err := eventloop.New()
+	if err != nil {
+		return nil, err
+	}
+	l := &loop{
+		runner:    r,
+		target:    r.target,
+		events:    events,
+		begin:     begin,
+		conns:     make([]conn, connections),
+		buf:       make([]byte, readBuffer),
+		latencies: newLatencies(r.cfg),
+		rates:     newHistogram(maxRate),
+	}
+	for i := range l.conns {
+		l.conns[i].fd = -1
+	}
+	return l, nil
+}
+
+// close closes every socket and the epoll instance.
+func (l *loop) close() {
+	for i := range l.conns {
+		if l.conns[i].fd >= 0 {
+			unix.Close(int(l.conns[i].fd))
+		}
+	}
+	l.events.Close()
+}
+
+func (l *loop) now() time.Duration { return time.Since(l.begin) }
+
+// run sends requests until the duration is over.
+func (l *loop) run() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cpu, err := threadCPU()
+	if err != nil {
+		return err
+	}
+	for i := range l.conns {
+		if err := l.connect(int32(i)); err != nil {
+			return err
+		}
+	}
+	end := l.runner.cfg.Duration
+	for now := l.now(); now < end && !l.runner.stop.Load(); now = l.now() {
+		if now >= l.lastTick+tick {
+			if err := l.tick(now); err != nil {
+				return err
+			}
+		}
+		n, err := l.events.Wait(min(l.lastTick+tick, end) - now)
+		if err != nil {
+			return err
+		}
+		for i := range n {
+			if err := l.handle(l.events.Event(i)); err != nil {
+				return err
+			}
+		}
+	}
+	l.runner.done.Add(l.requests - l.ticked)
+	used, err := threadCPU()
+	l.cpu = used - cpu
+	return err
+}
+
+// tick does what has to be done every now and then.
+func (l *loop) tick(now time.Duration) error {
+	done := l.requests - l.ticked
+	if done > 0 {
+		l.rates.record(int(float64(done)/(now-l.lastTick).Seconds()), 1)
+		l.runner.done.Add(done)
+	}
+	l.lastTick, l.ticked = now, l.requests
+	for i := range l.conns {
+		if err := l.checkTime(int32(i), now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTime looks for a connection that waits for too long.
+func (l *loop) checkTime(i int32, now time.Duration) error {
+	c := &l.conns[i]
+	timeout := l.runner.cfg.Timeout
+	switch {
+	case c.state == closed:
+		return l.connect(i)
+	case now-c.start <= timeout:
+	case c.state == connecting:
+		l.refused(c)
+		return l.reopen(i)
+	case !c.late:
+		// wrk counts a timeout when the answer arrives at last, so one that
+		// never arrives goes uncounted there.
+		c.late = true
+		l.errors.Timeout++
+	case now-c.start > 2*timeout:
+		return l.reopen(i)
+	}
+	return nil
+}
+
+// threadCPU is the processor time that the calling thread has used.
+func threadCPU() (time.Duration, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
+		return 0, fmt.Errorf("read thread clock: %w", err)
+	}
+	return time.Duration(ts.Nano()), nil
+}
+
+var errDescriptors = errors.New("too many open files: raise the limit (ulimit -n) or use fewer connections")

@@ -1,0 +1,192 @@
+package load
+
+import (
+	"bytes"
+
+	"armrepro/upstream/http1"
+)
+
+// parser reads one HTTP/1.1 response after the other from bytes that arrive in
+// pieces of any size. It allocates nothing.
+type parser struct {
+	head http1.Head
+	body http1.Chunked
+	// remain is what is left of a body of known length.
+	remain uint64
+	state  parserState
+
+	status int
+	// keepAlive says, once the header is complete, whether the connection
+	// stays open after this response.
+	keepAlive bool
+
+	http10    bool
+	closes    bool
+	keeps     bool
+	chunked   bool
+	hasLength bool
+	length    uint64
+	// bodiless says that the request's method gets no body (HEAD).
+	bodiless bool
+}
+
+type parserState uint8
+
+const (
+	inStatusLine parserState = iota
+	inHeader
+	inLength
+	inChunks
+	untilClose
+)
+
+// reset makes ready for the next response.
+func (p *parser) reset() {
+	*p = parser{bodiless: p.bodiless}
+}
+
+// started says whether a byte of the response has been read.
+func (p *parser) started() bool { return p.state != inStatusLine || p.head.Started() }
+
+// feed takes bytes of a response from data. It returns how many it took and
+// whether the response is complete; it takes none beyond it.
+func (p *parser) feed(data []byte) (used int, done bool, err error) {
+	for used < len(data) && !done && err == nil {
+		var n int
+		switch p.state {
+		case inStatusLine, inHeader:
+			n, done, err = p.feedHead(data[used:])
+		case inLength:
+			n = int(min(p.remain, uint64(len(data)-used)))
+			p.remain -= uint64(n)
+			done = p.remain == 0
+		case inChunks:
+			_, n, done, err = p.body.Next(data[used:])
+		case untilClose:
+			n = len(data) - used
+		}
+		used += n
+	}
+	return used, done, err
+}
+
+// end says that the server closed the connection: whether that completes the
+// response.
+func (p *parser) end() bool { return p.state == untilClose }
+
+func (p *parser) feedHead(data []byte) (used int, done bool, err error) {
+	text, used, complete, err := p.head.Next(data)
+	if err != nil || !complete {
+		return used, false, err
+	}
+	switch {
+	case p.state == inStatusLine:
+		p.state = inHeader
+		err = p.statusLine(text)
+	case len(text) > 0:
+		err = p.headerLine(text)
+	default:
+		done = p.endHead()
+	}
+	return used, done, err
+}
+
+// statusLine reads "HTTP/1.1 200 OK".
+func (p *parser) statusLine(text []byte) error {
+	if len(text) < len("HTTP/1.1 200") || !bytes.HasPrefix(text, []byte("HTTP/1.")) || text[8] != ' ' {
+		return http1.ErrMalformed
+	}
+	if text[7] != '1' && text[7] != '0' {
+		return http1.ErrMalformed
+	}
+	p.http10 = text[7] == '0'
+	for _, c := range text[9:12] {
+		if c < '0' || c > '9' {
+			return http1.ErrMalformed
+		}
+		p.status = p.status*10 + int(c-'0')
+	}
+	// 101 answers an upgrade, and none was asked for.
+	if p.status < 100 || p.status == 101 || len(text) > 12 && text[12] != ' ' {
+		return http1.ErrMalformed
+	}
+	return nil
+}
+
+// headerLine reads the headers that decide where the response ends.
+func (p *parser) headerLine(text []byte) error {
+	colon := bytes.IndexByte(text, ':')
+	if colon < 0 && p.head.Cut() {
+		return nil // No header that matters has a name this long.
+	}
+	if colon <= 0 {
+		return http1.ErrMalformed
+	}
+	name := text[:colon]
+	switch len(name) {
+	case len("connection"):
+		if http1.EqualFold(name, "connection") {
+			return p.connection(text[colon+1:])
+		}
+	case len("content-length"):
+		if http1.EqualFold(name, "content-length") {
+			return p.contentLength(text[colon+1:])
+		}
+	case len("transfer-encoding"):
+		if http1.EqualFold(name, "transfer-encoding") {
+			return p.transferEncoding(text[colon+1:])
+		}
+	}
+	return nil
+}
+
+func (p *parser) connection(value []byte) error {
+	if p.head.Cut() {
+		return http1.ErrTooLarge
+	}
+	p.closes = p.closes || http1.HasToken(value, "close")
+	p.keeps = p.keeps || http1.HasToken(value, "keep-alive")
+	return nil
+}
+
+func (p *parser) contentLength(value []byte) error {
+	n, ok := http1.ParseLength(http1.TrimSpace(value))
+	if !ok || p.head.Cut() || p.hasLength && n != p.length {
+		return http1.ErrMalformed
+	}
+	p.hasLength, p.length = true, n
+	return nil
+}
+
+// transferEncoding accepts chunked alone, the only coding that a client which
+// announces none with TE has to expect.
+func (p *parser) transferEncoding(value []byte) error {
+	if p.chunked || p.head.Cut() || !http1.EqualFold(http1.TrimSpace(value), "chunked") {
+		return http1.ErrMalformed
+	}
+	p.chunked = true
+	return nil
+}
+
+// endHead decides what follows the header (RFC 9112, section 6.3) and whether
+// the response ends here.
+func (p *parser) endHead() bool {
+	if p.status < 200 {
+		// An interim answer: the real one follows.
+		p.reset()
+		return false
+	}
+	p.keepAlive = !p.closes && (!p.http10 || p.keeps)
+	switch {
+	case p.bodiless, p.status == 204, p.status == 304:
+		return true
+	case p.chunked && !p.http10:
+		p.state = inChunks
+	case p.hasLength && !p.chunked:
+		p.state, p.remain = inLength, p.length
+		return p.length == 0
+	default:
+		p.state, p.keepAlive = untilClose, false
+	}
+	return false
+}

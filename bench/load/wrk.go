@@ -1,0 +1,121 @@
+package load
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// unit is a step of one of wrk's scales.
+type scale struct {
+	step  float64
+	base  string
+	units []string
+}
+
+// The scales of wrk's units.c, without its last unit, which it never reaches.
+var (
+	microseconds = scale{1000, "us", []string{"ms"}}
+	seconds      = scale{60, "s", []string{"m"}}
+	metric       = scale{1000, "", []string{"k", "M", "G", "T"}}
+	binary       = scale{1024, "", []string{"K", "M", "G", "T"}}
+)
+
+// format prints n as wrk does: a unit is taken from 85% of it on.
+func (s scale) format(n float64, decimals int) string {
+	unit := s.base
+	for _, u := range s.units {
+		if n < s.step*0.85 {
+			break
+		}
+		n /= s.step
+		unit = u
+	}
+	return fmt.Sprintf("%.*f%s", decimals, n, unit)
+}
+
+func formatMicroseconds(n float64) string {
+	if n >= 1e6 {
+		return seconds.format(n/1e6, 2)
+	}
+	return microseconds.format(n, 2)
+}
+
+func formatMetric(n float64) string { return metric.format(n, 2) }
+
+func formatBytes(n float64) string { return binary.format(n, 2) + "B" }
+
+// WriteHeader prints what wrk prints before it begins.
+func (r *Runner) WriteHeader(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "Running %s test @ %s\n  %d threads and %d connections\n",
+		seconds.format(r.cfg.Duration.Seconds(), 0), r.cfg.URL, r.cfg.Threads, r.cfg.Connections)
+	return err
+}
+
+// WriteWrk prints the measurement in wrk's output format, from wrk's
+// statistics: latencies are corrected for coordinated omission and those above
+// the timeout are left out. distribution adds the percentiles of wrk's
+// --latency.
+func (m *Measurement) WriteWrk(w io.Writer, distribution bool) error {
+	latency := m.corrected()
+	out := &printer{w: w}
+	out.printf("  Thread Stats%6s%11s%8s%12s\n", "Avg", "Stdev", "Max", "+/- Stdev")
+	out.row("Latency", latency, formatMicroseconds)
+	out.row("Req/Sec", m.rates, formatMetric)
+	if distribution {
+		out.printf("  Latency Distribution\n")
+		for _, p := range []float64{50, 75, 90, 99} {
+			out.printf("%7.0f%%%s\n", p, aligned(formatMicroseconds(float64(latency.percentile(p))), 10))
+		}
+	}
+	out.printf("  %d requests in %s, %s read\n", m.requests,
+		formatMicroseconds(float64(m.elapsed/time.Microsecond)), formatBytes(float64(m.bytes)))
+	if e := m.errors; e.Connect+e.Read+e.Write+e.Timeout > 0 {
+		out.printf("  Socket errors: connect %d, read %d, write %d, timeout %d\n", e.Connect, e.Read, e.Write, e.Timeout)
+	}
+	if m.errors.Status > 0 {
+		out.printf("  Non-2xx or 3xx responses: %d\n", m.errors.Status)
+	}
+	out.printf("Requests/sec: %9.2f\n", float64(m.requests)/m.elapsed.Seconds())
+	out.printf("Transfer/sec: %10s\n", formatBytes(float64(m.bytes)/m.elapsed.Seconds()))
+	return out.err
+}
+
+// printer remembers the first error of many prints.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
+
+// row prints average, deviation, maximum and the share within one deviation.
+func (p *printer) row(name string, h *histogram, format func(float64) string) {
+	if h.count == 0 {
+		// wrk prints -nan% in the last column.
+		p.printf("    %-10s%s%s%s%8s\n", name, aligned("-", 8), aligned("-", 10), aligned("-", 9), "-")
+		return
+	}
+	mean := h.mean()
+	stdev := h.stdev(mean)
+	p.printf("    %-10s%s%s%s%8.2f%%\n", name, aligned(format(mean), 8), aligned(format(stdev), 10),
+		aligned(format(float64(h.max)), 9), 100*h.within(mean, stdev))
+}
+
+// aligned right-aligns s so that the numbers, not their units, end in one
+// column, as wrk's print_units does.
+func aligned(s string, width int) string {
+	pad := 2
+	for _, i := range []int{1, 2} {
+		if len(s) >= i && isLetter(s[len(s)-i]) {
+			pad--
+		}
+	}
+	return fmt.Sprintf("%*s%*s", width-pad, s, pad, "")
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }

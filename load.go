@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"armrepro/bench"
+	"armrepro/bench/load"
+	"armrepro/bench/machine"
+)
+
+const loadAbout = `Loads URL over keep-alive connections and prints what wrk would print. Counts take
+k, M or G (10k), times take s, m or h (1m).
+
+Differences from wrk: an answer that never arrives counts as a timeout (wrk counts only
+those that arrive late), and its connection is opened again after twice the timeout; an
+answer that nobody asked for is a read error; a server that closes a connection between
+two requests costs a reconnect, not an error; a server that refuses connections counts
+once a connection and is tried again.`
+
+// loadEvent is one line of progress for the process that started this one.
+type loadEvent struct {
+	Event     string `json:"event"`
+	Completed uint64 `json:"completed"`
+}
+
+// The events of a load run. Started and Ended enclose the measured window.
+const (
+	loadStarted  = "started"
+	loadProgress = "progress"
+	loadEnded    = "ended"
+)
+
+// loadOptions are the flags of load beside its Config.
+type loadOptions struct {
+	headers  []string
+	latency  bool
+	output   string
+	eventsFD int
+}
+
+func runLoad(ctx context.Context, args []string, s streams) error {
+	cfg := load.Config{
+		Connections: load.DefaultConnections,
+		Threads:     load.DefaultThreads,
+		Duration:    load.DefaultDuration,
+		Timeout:     load.DefaultTimeout,
+	}
+	var opts loadOptions
+	fs := newFlags("load", "URL", loadAbout, s)
+	addLoadFlags(fs, &cfg)
+	fs.StringArrayVarP(&opts.headers, "header", "H", nil, "add this header to every request (Name: value); repeatable")
+	fs.BoolVarP(&opts.latency, "latency", "L", false, "print the latency distribution")
+	fs.StringVar(&opts.output, "output", "wrk", "print the result as wrk prints it (wrk) or as json")
+	fs.IntVar(&opts.eventsFD, "events-fd", -1, "write progress as JSON lines to this file descriptor")
+	if err := fs.MarkHidden("events-fd"); err != nil {
+		return err
+	}
+	if err := parse(fs, args, 1, 1); err != nil {
+		return err
+	}
+	if opts.output != "wrk" && opts.output != "json" {
+		return usagef("load: --output: %q is neither wrk nor json", opts.output)
+	}
+	header, err := parseHeaders(opts.headers)
+	if err != nil {
+		return err
+	}
+	cfg.URL, cfg.Header = fs.Arg(0), header
+	if err := cfg.Check(); err != nil {
+		return usagef("load: %v", err)
+	}
+	if err := generate(ctx, cfg, opts, s); err != nil {
+		return interruption(ctx, err)
+	}
+	// An interrupted run has printed what it measured.
+	return context.Cause(ctx)
+}
+
+// generate runs the generator and prints what it measured.
+func generate(ctx context.Context, cfg load.Config, opts loadOptions, s streams) error {
+	if _, err := machine.RaiseNoFile(); err != nil {
+		fmt.Fprintf(s.err, "armrepro: %v\n", err)
+	}
+	// The loops block without telling the scheduler: each keeps one of these,
+	// and a collection would wait for them. See package eventloop.
+	runtime.GOMAXPROCS(cfg.Threads + 2)
+	debug.SetGCPercent(-1)
+
+	runner, err := load.New(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if opts.output == "wrk" {
+		if err := runner.WriteHeader(s.out); err != nil {
+			return err
+		}
+	}
+	events := openEvents(opts.eventsFD)
+	defer events.close()
+	before, err := machine.CPUTime(os.Getpid())
+	if err != nil {
+		return err
+	}
+	events.send(loadStarted, 0)
+	stop := events.follow(runner)
+	measured, err := runner.Run(ctx)
+	stop()
+	events.send(loadEnded, runner.Completed())
+	if err != nil {
+		return err
+	}
+	after, err := machine.CPUTime(os.Getpid())
+	if err != nil {
+		return err
+	}
+	if opts.output == "wrk" {
+		return measured.WriteWrk(s.out, opts.latency)
+	}
+	return writeRun(s, measured, after-before)
+}
+
+// writeRun prints a measurement as the JSON of one run.
+func writeRun(s streams, measured *load.Measurement, cpu time.Duration) error {
+	result, err := measured.Result()
+	if err != nil {
+		return err
+	}
+	run := bench.Run{Result: result}
+	if result.Seconds > 0 {
+		cores := cpu.Seconds() / result.Seconds
+		run.CPU.Load = &cores
+	}
+	if rss, err := machine.PeakRSS(os.DirFS("/"), os.Getpid()); err == nil {
+		run.RSS.Load = &rss
+	}
+	enc := json.NewEncoder(s.out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(run)
+}
+
+// eventWriter sends load events to the process that asked for them. A nil file
+// means that nobody did.
+type eventWriter struct{ file *os.File }
+
+func openEvents(fd int) *eventWriter {
+	if fd < 0 {
+		return &eventWriter{}
+	}
+	return &eventWriter{file: os.NewFile(uintptr(fd), "events")}
+}
+
+func (w *eventWriter) close() {
+	if w.file != nil {
+		w.file.Close()
+	}
+}
+
+// send writes one event. Whoever asked may have gone; then nobody misses it.
+func (w *eventWriter) send(event string, completed uint64) {
+	if w.file == nil {
+		return
+	}
+	line, err := json.Marshal(loadEvent{Event: event, Completed: completed})
+	if err == nil {
+		_, _ = w.file.Write(append(line, '\n'))
+	}
+}
+
+// follow sends the runner's progress until the returned function is called.
+func (w *eventWriter) follow(r *load.Runner) (stop func()) {
+	if w.file == nil {
+		return func() {}
+	}
+	ticker := time.NewTicker(500 * time.Millisecond)
+	done := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-ticker.C:
+				w.send(loadProgress, r.Completed())
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(done)
+		<-stopped
+	}
+}

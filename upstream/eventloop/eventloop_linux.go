@@ -1,0 +1,123 @@
+// Package eventloop waits for sockets with epoll on one operating system
+// thread, without telling Go's scheduler that it blocks.
+//
+// An ordinary blocking system call hands the processor to another goroutine
+// and takes it back afterwards; at tens of thousands of short calls a second
+// that hand-off is most of the cost. These calls skip it. The price: while a
+// loop waits, a garbage collection cannot begin and GOMAXPROCS has one slot
+// less. So a loop belongs in a process that does little else, allocates nothing
+// while it runs, and waits with a bounded timeout.
+package eventloop
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Interest in a descriptor, and what Wait reports about it.
+const (
+	Readable = unix.EPOLLIN
+	Writable = unix.EPOLLOUT
+	// Exclusive wakes only one of the loops that wait for the same listener.
+	Exclusive = unix.EPOLLEXCLUSIVE
+)
+
+// maxEvents bounds one Wait. More would only delay the first event's answer.
+const maxEvents = 256
+
+// Loop is one epoll instance. It is not safe for concurrent use.
+type Loop struct {
+	fd     int
+	events [maxEvents]unix.EpollEvent
+}
+
+// Event says that the descriptor registered with Token is ready. Ready holds
+// the epoll bits; errors and hang-ups are reported as Readable too, so that
+// reading finds out what happened.
+type Event struct {
+	Token int32
+	Ready uint32
+}
+
+// New creates an epoll instance.
+func New() (*Loop, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("create epoll instance: %w", err)
+	}
+	return &Loop{fd: fd}, nil
+}
+
+// Close closes the epoll instance, not the descriptors in it.
+func (l *Loop) Close() error { return unix.Close(l.fd) }
+
+// Add begins to watch fd. Wait reports it by token.
+func (l *Loop) Add(fd int, interest uint32, token int32) error {
+	return l.control(unix.EPOLL_CTL_ADD, fd, interest, token)
+}
+
+// Change replaces what is watched on fd.
+func (l *Loop) Change(fd int, interest uint32, token int32) error {
+	return l.control(unix.EPOLL_CTL_MOD, fd, interest, token)
+}
+
+func (l *Loop) control(op, fd int, interest uint32, token int32) error {
+	ev := unix.EpollEvent{Events: interest, Fd: token}
+	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(l.fd), uintptr(op),
+		uintptr(fd), uintptr(unsafe.Pointer(&ev)), 0, 0)
+	if errno != 0 {
+		return fmt.Errorf("watch descriptor %d: %w", fd, errno)
+	}
+	return nil
+}
+
+// Wait blocks until a descriptor is ready or timeout has passed, and returns
+// how many events there are. A signal counts as a timeout.
+func (l *Loop) Wait(timeout time.Duration) (int, error) {
+	// Rounded up: a zero would spin through the last millisecond.
+	ms := max(0, (timeout+time.Millisecond-1)/time.Millisecond)
+	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.fd),
+		uintptr(unsafe.Pointer(&l.events[0])), maxEvents, uintptr(ms), 0, 0)
+	switch errno {
+	case 0:
+		return int(n), nil
+	case unix.EINTR:
+		return 0, nil
+	}
+	return 0, fmt.Errorf("wait for events: %w", errno)
+}
+
+// Event returns the i-th event of the last Wait.
+func (l *Loop) Event(i int) Event {
+	ev := &l.events[i]
+	ready := ev.Events
+	if ready&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+		ready |= Readable
+	}
+	return Event{Token: ev.Fd, Ready: ready}
+}
+
+// Read receives from a non-blocking socket. Zero bytes without an error is the
+// end of the stream.
+func Read(fd int, p []byte) (int, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), 0
+}
+
+// Write sends on a non-blocking socket and never raises SIGPIPE.
+func Write(fd int, p []byte) (int, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), 0
+}
