@@ -1,0 +1,131 @@
+package report
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"armrepro/bench"
+)
+
+// csvHeader names the columns. It only ever grows at its end, so that files of
+// different versions can be read by column name or put one after the other.
+// Units are in the names; CPU is in cores. A figure that is missing is an
+// empty field.
+var csvHeader = []string{
+	"started", "tool_version", "verdict", "scenario", "run",
+	"requests", "seconds", "qps", "bytes", "reconnects",
+	"latency_mean_us", "latency_mean_wrk_us", "latency_stdev_us", "latency_max_us",
+	"latency_p50_us", "latency_p90_us", "latency_p99_us", "latency_p999_us",
+	"errors_connect", "errors_read", "errors_write", "errors_timeout", "errors_status",
+	"cpu_gateway_cores", "cpu_upstream_cores", "cpu_load_cores", "cpu_etcd_cores", "cpu_steal_cores",
+	"rss_gateway_bytes", "rss_upstream_bytes", "rss_load_bytes", "rss_etcd_bytes",
+	"product", "core", "implementer", "part", "variant", "revision",
+	"cloud", "instance", "arch", "kernel", "page_size_bytes", "cores", "memory_bytes",
+	"gateway_kind", "gateway_name", "gateway_version", "gateway_workers", "gateway_plugins",
+	"etcd_version", "etcd_embedded",
+	"duration_s", "warmup_s", "connections", "threads", "runs", "workers", "upstreams", "timeout_s",
+	"warnings",
+}
+
+// controlScenario is the scenario column of the run straight to the upstream.
+const controlScenario = "control"
+
+// writeCSV prints one line a run under a header. The control run comes last,
+// as a scenario of its own.
+func writeCSV(w io.Writer, results []bench.Result, _ Options) error {
+	out := csv.NewWriter(w)
+	if err := out.Write(csvHeader); err != nil {
+		return err
+	}
+	for _, r := range results {
+		r = printable(r)
+		context := csvContext(r)
+		line := func(scenario string, i int, run bench.Run) error {
+			fields := []string{r.Started.UTC().Format(time.RFC3339), csvText(r.Tool.Version), csvText(string(r.Verdict)),
+				csvText(scenario), strconv.Itoa(i + 1)}
+			return out.Write(append(append(fields, csvRun(run)...), context...))
+		}
+		for _, s := range r.Scenarios {
+			for i, run := range s.Runs {
+				if err := line(s.Name, i, run); err != nil {
+					return err
+				}
+			}
+		}
+		if r.Control != nil {
+			if err := line(controlScenario, 0, *r.Control); err != nil {
+				return err
+			}
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// csvRun is what one run measured.
+func csvRun(run bench.Run) []string {
+	l, e := run.Latency, run.Errors
+	fields := []string{count(run.Requests), csvFloat(run.Seconds), csvFloat(run.QPS), count(run.Bytes), count(run.Reconnects)}
+	for _, v := range []*float64{l.Mean, l.MeanWrk, l.Stdev, l.Max, l.P50, l.P90, l.P99, l.P999} {
+		fields = append(fields, csvFigure(v, csvFloat))
+	}
+	for _, n := range []uint64{e.Connect, e.Read, e.Write, e.Timeout, e.Status} {
+		fields = append(fields, count(n))
+	}
+	for _, v := range []*float64{run.CPU.Gateway, run.CPU.Upstream, run.CPU.Load, run.CPU.Etcd, run.CPU.Steal} {
+		fields = append(fields, csvFigure(v, csvFloat))
+	}
+	for _, v := range []*uint64{run.RSS.Gateway, run.RSS.Upstream, run.RSS.Load, run.RSS.Etcd} {
+		fields = append(fields, csvFigure(v, count))
+	}
+	return fields
+}
+
+// csvContext is what all runs of a result share.
+func csvContext(r bench.Result) []string {
+	m, g, s := r.Machine, r.Gateway, r.Settings
+	var codes []string
+	for _, w := range r.Warnings {
+		codes = append(codes, w.Code)
+	}
+	return []string{
+		csvText(m.CPU.Product), csvText(m.CPU.Core),
+		csvText(m.CPU.Implementer), csvText(m.CPU.Part), csvText(m.CPU.Variant), csvText(m.CPU.Revision),
+		csvText(m.Cloud), csvText(m.Instance), csvText(m.Arch), csvText(m.Kernel),
+		csvPositive(m.PageSize), csvPositive(m.Cores), csvPositive(m.MemoryBytes),
+		csvText(g.Kind), csvText(g.Name), csvText(g.Version),
+		csvFigure(g.Workers, strconv.Itoa), csvText(strings.Join(g.Plugins, " ")),
+		csvText(r.Etcd.Version), strconv.FormatBool(r.Etcd.Embedded),
+		csvFloat(s.DurationS), csvFloat(s.WarmupS), strconv.Itoa(s.Connections), strconv.Itoa(s.Threads),
+		strconv.Itoa(s.Runs), strconv.Itoa(s.Workers), strconv.Itoa(s.Upstreams), csvFloat(s.TimeoutS),
+		csvText(strings.Join(codes, " ")),
+	}
+}
+
+// csvText keeps a spreadsheet from taking a text for a formula.
+func csvText(s string) string {
+	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
+		return "'" + s
+	}
+	return s
+}
+
+// csvFloat prints the shortest decimal that reads back as v.
+func csvFloat(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+func csvFigure[T any](v *T, format func(T) string) string {
+	if v == nil {
+		return ""
+	}
+	return format(*v)
+}
+
+func csvPositive[T int | uint64](n T) string {
+	if n <= 0 {
+		return ""
+	}
+	return strconv.FormatUint(uint64(n), 10)
+}

@@ -1,0 +1,221 @@
+package report
+
+import (
+	"time"
+
+	"armrepro/bench"
+	"armrepro/bench/load"
+	"armrepro/bench/machine"
+)
+
+// fixtures are the results that the goldens and the schema test print. They
+// are functions, since every test changes its own.
+var fixtures = map[string]func() bench.Result{
+	"valid":       validResult,
+	"warnings":    warningsResult,
+	"invalid":     invalidResult,
+	"interrupted": interruptedResult,
+	"missing":     missingResult,
+	"builtin":     builtinResult,
+	"many-runs":   manyRunsResult,
+	"many-plugins": func() bench.Result {
+		r := validResult()
+		r.Gateway.Plugins = manyPlugins
+		return r
+	},
+	"wide":    wideResult,
+	"hostile": hostileResult,
+}
+
+// validResult has the figures of the published measurement on an Ampere A1.
+func validResult() bench.Result {
+	return bench.Result{
+		Schema:  bench.Schema,
+		Tool:    bench.Tool{Name: "armrepro", Version: "v0.1.0"},
+		Started: time.Date(2026, 9, 28, 10, 56, 52, 0, time.UTC),
+		Machine: machine.Machine{
+			CPU: machine.CPU{Implementer: "0x41", Part: "0xd0c", Variant: "0x3", Revision: "0x1",
+				Core: "Neoverse N1", Product: "Ampere Altra"},
+			Cloud: "OCI", Instance: "VM.Standard.A1.Flex", Arch: "arm64", Kernel: "5.15.0-1018-oracle",
+			PageSize: 4096, Cores: 2, MemoryBytes: 4093124608,
+		},
+		Gateway: bench.GatewayInfo{Kind: "native", Name: "APISIX", Version: "2.15.0", Workers: new(1),
+			Plugins: []string{"limit-count", "prometheus"}},
+		Etcd: bench.EtcdInfo{Version: "3.7.3", Embedded: true},
+		Settings: bench.Settings{DurationS: 60, WarmupS: 5, Connections: 16, Threads: 2, Runs: 2,
+			Workers: 1, Upstreams: 1, TimeoutS: 2},
+		Scenarios: []bench.ScenarioResult{
+			scenario("single-upstream", "single upstream, no plugin", run(15640.38, 1020), run(15550.03, 1030)),
+			scenario("two-plugins", "single upstream + two plugins (limit-count, prometheus)",
+				run(12248.00, 1310), run(12271.99, 1300)),
+		},
+		Control: new(withoutGateway(run(52310.77, 301))),
+		Verdict: bench.Valid,
+	}
+}
+
+func warningsResult() bench.Result {
+	r := validResult()
+	r.Verdict = bench.ValidWithWarnings
+	r.Warnings = []bench.Warning{
+		{Code: "spread", Text: "the runs of scenario 1 differ by 7.4 % of their mean",
+			Hint: "stop other programs, or measure longer: --duration 120s --runs 5"},
+		{Code: "shared-cores", Text: "the gateway and the load generator share 2 cores",
+			Hint: "a machine with 4 cores or more lets each have its own"},
+		{Code: "steal", Text: "the hypervisor withheld 3.1 % of the machine"},
+	}
+	return r
+}
+
+func invalidResult() bench.Result {
+	r := validResult()
+	r.Verdict = bench.Invalid
+	r.Scenarios[1].Runs[0].Errors = load.Errors{Status: 1204, Timeout: 3}
+	r.Scenarios[1].Runs[1].Errors = load.Errors{Status: 980}
+	r.Gateway.Workers = new(2)
+	r.Warnings = []bench.Warning{
+		{Code: "errors", Text: "scenario 2 had 2187 errors", Invalid: true,
+			Hint: "look at the gateway's error log"},
+		{Code: "workers", Text: "2 workers were counted running, 1 was asked for", Invalid: true,
+			Hint: "stop the other gateway on port 9080"},
+		{Code: "steal", Text: "the hypervisor withheld 3.1 % of the machine"},
+	}
+	return r
+}
+
+func interruptedResult() bench.Result {
+	r := validResult()
+	r.Verdict = bench.Interrupted
+	r.Scenarios = []bench.ScenarioResult{
+		scenario("single-upstream", "single upstream, no plugin", run(15640.38, 1020)),
+		{Name: "two-plugins", Title: "single upstream + two plugins (limit-count, prometheus)", Runs: []bench.Run{}},
+	}
+	r.Control = nil
+	return r
+}
+
+// missingResult has no figure that may be missing.
+func missingResult() bench.Result {
+	r := validResult()
+	r.Machine = machine.Machine{}
+	r.Gateway = bench.GatewayInfo{Kind: "attach", Name: "APISIX"}
+	r.Etcd = bench.EtcdInfo{}
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		s.QPS, s.LatencyMs = nil, nil
+		for j := range s.Runs {
+			s.Runs[j] = bench.Run{Result: load.Result{Seconds: 60}}
+		}
+	}
+	r.Control = &bench.Run{}
+	return r
+}
+
+func builtinResult() bench.Result {
+	r := validResult()
+	r.Machine = machine.Machine{
+		CPU:  machine.CPU{Product: "Intel Xeon Platinum 8370C"},
+		Arch: "amd64", Kernel: "6.1.0-40-amd64", PageSize: 4096, Cores: 2, MemoryBytes: 8 << 30,
+	}
+	r.Gateway = bench.GatewayInfo{Kind: "builtin", Name: "armrepro-builtin", Version: "v0.1.0", Workers: new(1),
+		Plugins: []string{"limit-count", "prometheus"}}
+	r.Settings.DurationS, r.Settings.WarmupS = 2.5, 0.5
+	return r
+}
+
+func manyRunsResult() bench.Result {
+	r := validResult()
+	r.Settings.Runs = 5
+	for i := range r.Scenarios {
+		s := r.Scenarios[i]
+		r.Scenarios[i] = scenario(s.Name, s.Title, append(s.Runs,
+			run(15601.5, 1024.5), run(15410.99, 1041), run(15700.1, 1018))...)
+	}
+	return r
+}
+
+// wideResult has figures far beyond what a machine of today reaches.
+func wideResult() bench.Result {
+	r := validResult()
+	for i := range r.Scenarios {
+		s := r.Scenarios[i]
+		r.Scenarios[i] = scenario(s.Name, s.Title, run(123456789.12, 9876543210), run(1e15, 1e300), run(1, 0.001))
+	}
+	r.Settings.Runs = 3
+	r.Settings.Connections = 1000000
+	r.Machine.Cores = 1024
+	r.Machine.MemoryBytes = 1 << 63
+	return r
+}
+
+const hostile = "\x1b[31m=1+1|`<b>\r\n\u009b2J\u202e\x07\x00\t*_[x](y)\u0301 \xff"
+
+// hostileResult has a text in every place that a file can have one.
+func hostileResult() bench.Result {
+	r := warningsResult()
+	r.Tool = bench.Tool{Name: hostile, Version: "=cmd"}
+	r.Machine.CPU = machine.CPU{Implementer: hostile, Part: hostile, Variant: hostile, Revision: hostile,
+		Core: "@" + hostile, Product: "=" + hostile}
+	r.Machine.Cloud, r.Machine.Instance = "+"+hostile, "-"+hostile
+	r.Machine.Arch, r.Machine.Kernel = hostile, hostile
+	r.Gateway.Name, r.Gateway.Version = hostile, hostile
+	r.Gateway.Plugins = []string{hostile, hostile}
+	r.Etcd.Version = hostile
+	for i := range r.Scenarios {
+		r.Scenarios[i].Name, r.Scenarios[i].Title = hostile, hostile
+	}
+	for i := range r.Warnings {
+		r.Warnings[i] = bench.Warning{Code: hostile, Text: hostile, Hint: hostile}
+	}
+	return r
+}
+
+// scenario averages runs as the runner does.
+func scenario(name, title string, runs ...bench.Run) bench.ScenarioResult {
+	var qps, us float64
+	for _, r := range runs {
+		qps += r.QPS
+		us += *r.Latency.MeanWrk
+	}
+	n := float64(len(runs))
+	return bench.ScenarioResult{Name: name, Title: title, Runs: runs, QPS: new(qps / n), LatencyMs: new(us / n / 1000)}
+}
+
+// run is a run of 60 seconds with a mean latency in microseconds.
+func run(qps, us float64) bench.Run {
+	requests := qps * 60
+	return bench.Run{
+		Result: load.Result{
+			Requests: uint64(requests), Seconds: 60, QPS: qps, Bytes: uint64(requests) * 192,
+			Reconnects: uint64(requests / 1000),
+			Latency: load.Latency{Mean: new(us - 2), MeanWrk: new(us), Stdev: new(us / 6), Max: new(us * 12),
+				P50: new(us * 0.97), P90: new(us * 1.2), P99: new(us * 1.6), P999: new(us * 3)},
+			Histogram: "HISTFAAAAB542pNpmSzMwMDAxAABzFCaEUoz2X+AsQA9gQKT",
+		},
+		CPU: bench.CPU{Gateway: new(0.973), Upstream: new(0.251), Load: new(0.238), Etcd: new(0.004), Steal: new(0.0)},
+		RSS: bench.RSS{Gateway: new(uint64(52_613_120)), Upstream: new(uint64(11_010_048)),
+			Load: new(uint64(12_582_912)), Etcd: new(uint64(40_894_464))},
+	}
+}
+
+// withoutGateway is a control run: nothing is known of a gateway.
+func withoutGateway(r bench.Run) bench.Run {
+	r.CPU.Gateway, r.RSS.Gateway = nil, nil
+	r.CPU.Upstream, r.CPU.Load = new(0.83), new(0.79)
+	return r
+}
+
+// manyPlugins is the default list of APISIX 2.15.0, less proxy-mirror and
+// proxy-cache.
+var manyPlugins = []string{
+	"real-ip", "client-control", "proxy-control", "request-id", "zipkin", "ext-plugin-pre-req", "fault-injection",
+	"mocking", "serverless-pre-function", "cors", "ip-restriction", "ua-restriction", "referer-restriction",
+	"csrf", "uri-blocker", "request-validation", "openid-connect", "authz-casbin", "authz-casdoor",
+	"wolf-rbac", "ldap-auth", "hmac-auth", "basic-auth", "jwt-auth", "key-auth", "consumer-restriction",
+	"forward-auth", "opa", "authz-keycloak", "body-transformer", "proxy-rewrite", "grpc-transcode", "grpc-web",
+	"public-api", "prometheus", "datadog", "echo", "loggly", "http-logger", "splunk-hec-logging", "skywalking-logger",
+	"google-cloud-logging", "sls-logger", "tcp-logger", "kafka-logger", "rocketmq-logger", "syslog", "udp-logger",
+	"file-logger", "clickhouse-logger", "ext-plugin-post-req", "ext-plugin-post-resp", "limit-count", "limit-req",
+	"limit-conn", "gzip", "server-info", "traffic-split", "redirect", "response-rewrite", "api-breaker",
+	"node-status", "serverless-post-function",
+}

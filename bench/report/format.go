@@ -1,0 +1,106 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// missing stands for a figure that could not be measured.
+const missing = "–"
+
+// fixed prints v with the given number of decimals. Figures beyond any sense
+// are printed short, so that no table grows without limit.
+func fixed(v float64, decimals int) string {
+	if math.Abs(v) >= 1e12 {
+		return strconv.FormatFloat(v, 'g', 6, 64)
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
+}
+
+// figure prints *v by format, or the mark for a missing figure.
+func figure[T any](v *T, format func(T) string) string {
+	if v == nil {
+		return missing
+	}
+	return format(*v)
+}
+
+// known prints s, or the mark for a missing one.
+func known(s string) string {
+	if s == "" {
+		return missing
+	}
+	return s
+}
+
+// rate prints requests per second as wrk does.
+func rate(qps float64) string { return fixed(qps, 2) }
+
+// milliseconds prints microseconds in milliseconds.
+func milliseconds(us float64) string { return fixed(us/1000, 3) + " ms" }
+
+// cores prints processor time in percent of one core.
+func cores(c float64) string { return percent(c) }
+
+func percent(share float64) string { return fixed(share*100, 1) + " %" }
+
+func count(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// size prints bytes in the largest binary unit that leaves a figure of 1 or
+// more.
+func size(n uint64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	v, i := float64(n), 0
+	for v >= 1024 && i < len(units)-1 {
+		v, i = v/1024, i+1
+	}
+	return strings.TrimSuffix(fixed(v, 1), ".0") + " " + units[i]
+}
+
+// seconds prints a duration that was set by somebody.
+func seconds(s float64) string { return strconv.FormatFloat(s, 'g', 6, 64) + " s" }
+
+func timestamp(t time.Time) string {
+	if t.IsZero() {
+		return missing
+	}
+	return t.UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+// plural prints n and its noun.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// ordinal prints 1st, 2nd, 3rd, …
+func ordinal(n int) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return strconv.Itoa(n) + suffix
+}
+
+// join joins the parts that are not empty.
+func join(sep string, parts ...string) string {
+	var kept []string
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, sep)
+}

@@ -1,0 +1,76 @@
+// Package report prints a saved result: as a table for a terminal, as
+// Markdown, as CSV or as JSON. It measures nothing and decides nothing: what a
+// result says is printed, and what it does not say is shown as missing.
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"armrepro/bench"
+)
+
+// Options are the choices of a reader that do not change what is said.
+type Options struct {
+	// Color marks the text format with ANSI colors.
+	Color bool
+	// Width is the terminal's width in columns, for the text format; zero
+	// means 80.
+	Width int
+	// References adds the published figures of the same scenario to text and
+	// Markdown, with a ratio where the two can fairly be compared.
+	References bool
+}
+
+const (
+	defaultWidth = 80
+	// minWidth is what the narrowest table needs.
+	minWidth = 48
+)
+
+// writer prints results in one format.
+type writer func(w io.Writer, results []bench.Result, opts Options) error
+
+// formats is every format, in the order in which help names them.
+var formats = []struct {
+	name  string
+	write writer
+}{
+	{"text", writeText},
+	{"markdown", writeMarkdown},
+	{"csv", writeCSV},
+	{"json", writeJSON},
+}
+
+// Formats lists the names that Write takes, the default first.
+func Formats() []string {
+	names := make([]string, 0, len(formats))
+	for _, f := range formats {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// Write prints results one after the other in the given format. It prints all
+// of it or, when a result cannot be printed, nothing.
+func Write(w io.Writer, format string, results []bench.Result, opts Options) error {
+	if opts.Width == 0 {
+		opts.Width = defaultWidth
+	}
+	opts.Width = max(opts.Width, minWidth)
+	for _, f := range formats {
+		if f.name != format {
+			continue
+		}
+		var out strings.Builder
+		if err := f.write(&out, results, opts); err != nil {
+			return fmt.Errorf("render %s: %w", format, err)
+		}
+		if _, err := io.WriteString(w, out.String()); err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+		return nil
+	}
+	return fmt.Errorf("unknown format %q, want one of %s", format, strings.Join(Formats(), ", "))
+}

@@ -1,0 +1,164 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"armrepro/bench"
+)
+
+// scenarioGrid is the table of one scenario: a column for each run and their
+// average, as in the published tables.
+func scenarioGrid(r bench.Result, s bench.ScenarioResult) grid {
+	name := scenarioName(s)
+	g := grid{
+		title:     join(": ", strings.ToUpper(name[:1])+name[1:], s.Title),
+		gateway:   gatewayName(r.Gateway),
+		notAPISIX: isBuiltin(r.Gateway),
+		marks:     marks(r, s),
+		header:    []string{""},
+		groups: []group{
+			{rows: append(rateRows(s), errorRows(s.Runs)...)},
+			{title: "CPU, % of one core", rows: cpuRows(s.Runs)},
+			{title: "Peak memory", rows: memoryRows(s.Runs)},
+		},
+		notes: []string{spreadLine(s.Runs)},
+	}
+	for i := range s.Runs {
+		g.header = append(g.header, ordinal(i+1))
+	}
+	g.header = append(g.header, "Average")
+	return g
+}
+
+// marks say why the figures of s do not count, or not in full.
+func marks(r bench.Result, s bench.ScenarioResult) []string {
+	var m []string
+	if r.Verdict == bench.Interrupted {
+		m = append(m, fmt.Sprintf("INTERRUPTED: %d of %s measured", len(s.Runs), plural(r.Settings.Runs, "run")))
+	} else if len(s.Runs) < r.Settings.Runs {
+		m = append(m, fmt.Sprintf("INCOMPLETE: %d of %s measured", len(s.Runs), plural(r.Settings.Runs, "run")))
+	}
+	if r.Verdict != bench.Interrupted && !counts(r) {
+		m = append(m, "INVALID: "+invalidReasons(r))
+	}
+	return m
+}
+
+// newRow is a row with one cell a run, and the average last.
+func newRow(label string, runs []bench.Run, cell func(bench.Run) string, average string) row {
+	cells := make([]string, 0, len(runs)+1)
+	for _, run := range runs {
+		cells = append(cells, cell(run))
+	}
+	return row{label: label, cells: append(cells, average)}
+}
+
+// rateRows are throughput and latency. Percentiles have no average: the mean
+// of percentiles is the percentile of nothing.
+func rateRows(s bench.ScenarioResult) []row {
+	percentile := func(label string, get func(bench.Run) *float64) row {
+		return newRow(label, s.Runs, func(run bench.Run) string { return figure(get(run), milliseconds) }, "")
+	}
+	average := figure(s.LatencyMs, func(ms float64) string { return milliseconds(ms * 1000) })
+	return []row{
+		newRow("Requests/sec", s.Runs, func(run bench.Run) string { return rate(run.QPS) }, figure(s.QPS, rate)),
+		newRow("Avg latency", s.Runs, func(run bench.Run) string {
+			return figure(run.Latency.MeanWrk, milliseconds)
+		}, average),
+		percentile("p50", func(run bench.Run) *float64 { return run.Latency.P50 }),
+		percentile("p90", func(run bench.Run) *float64 { return run.Latency.P90 }),
+		percentile("p99", func(run bench.Run) *float64 { return run.Latency.P99 }),
+	}
+}
+
+// errorRows are the kinds of errors that occurred in any run.
+func errorRows(runs []bench.Run) []row {
+	kinds := []struct {
+		label string
+		get   func(bench.Run) uint64
+	}{
+		{"Connect errors", func(run bench.Run) uint64 { return run.Errors.Connect }},
+		{"Read errors", func(run bench.Run) uint64 { return run.Errors.Read }},
+		{"Write errors", func(run bench.Run) uint64 { return run.Errors.Write }},
+		{"Timeouts", func(run bench.Run) uint64 { return run.Errors.Timeout }},
+		{"Status above 399", func(run bench.Run) uint64 { return run.Errors.Status }},
+	}
+	var rows []row
+	for _, k := range kinds {
+		if slices.ContainsFunc(runs, func(run bench.Run) bool { return k.get(run) > 0 }) {
+			rows = append(rows, newRow(k.label, runs, func(run bench.Run) string { return count(k.get(run)) }, ""))
+		}
+	}
+	return rows
+}
+
+func cpuRows(runs []bench.Run) []row {
+	line := func(label string, get func(bench.CPU) *float64) row {
+		return newRow(label, runs, func(run bench.Run) string { return figure(get(run.CPU), cores) },
+			figure(mean(runs, func(run bench.Run) *float64 { return get(run.CPU) }), cores))
+	}
+	return []row{
+		line("gateway", func(c bench.CPU) *float64 { return c.Gateway }),
+		line("upstream", func(c bench.CPU) *float64 { return c.Upstream }),
+		line("load", func(c bench.CPU) *float64 { return c.Load }),
+		line("etcd + armrepro", func(c bench.CPU) *float64 { return c.Etcd }),
+		line("steal", func(c bench.CPU) *float64 { return c.Steal }),
+	}
+}
+
+// memoryRows have no average: each figure is the peak since the process
+// started.
+func memoryRows(runs []bench.Run) []row {
+	line := func(label string, get func(bench.RSS) *uint64) row {
+		return newRow(label, runs, func(run bench.Run) string { return figure(get(run.RSS), size) }, "")
+	}
+	return []row{
+		line("gateway", func(m bench.RSS) *uint64 { return m.Gateway }),
+		line("upstream", func(m bench.RSS) *uint64 { return m.Upstream }),
+		line("load", func(m bench.RSS) *uint64 { return m.Load }),
+		line("etcd + armrepro", func(m bench.RSS) *uint64 { return m.Etcd }),
+	}
+}
+
+// mean is nil unless every run has the figure: a mean over some of them would
+// pass for one over all.
+func mean(runs []bench.Run, get func(bench.Run) *float64) *float64 {
+	if len(runs) == 0 {
+		return nil
+	}
+	var sum float64
+	for _, run := range runs {
+		v := get(run)
+		if v == nil {
+			return nil
+		}
+		sum += *v
+	}
+	sum /= float64(len(runs))
+	return &sum
+}
+
+// spreadLine says how far the runs were apart.
+func spreadLine(runs []bench.Run) string {
+	const label = "Spread between runs, (max − min) / mean: "
+	if len(runs) < 2 {
+		return label + missing + " (fewer than two runs)"
+	}
+	return label + "requests/sec " + spread(runs, func(run bench.Run) *float64 { return &run.QPS }) +
+		", avg latency " + spread(runs, func(run bench.Run) *float64 { return run.Latency.MeanWrk })
+}
+
+func spread(runs []bench.Run, get func(bench.Run) *float64) string {
+	m := mean(runs, get)
+	if m == nil || *m <= 0 {
+		return missing
+	}
+	low, high := *get(runs[0]), *get(runs[0])
+	for _, run := range runs[1:] {
+		v := *get(run)
+		low, high = min(low, v), max(high, v)
+	}
+	return percent((high - low) / *m)
+}
