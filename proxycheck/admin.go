@@ -1,0 +1,299 @@
+package proxycheck
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+)
+
+// requestTimeout bounds one request to a gateway. The slowest answer seen, a
+// PUT while etcd elects, took under a second.
+const requestTimeout = 5 * time.Second
+
+// maxAnswerBytes bounds what is read of one answer. A production gateway's
+// routes or metrics can be some megabytes.
+const maxAnswerBytes = 64 << 20
+
+// newHTTPClient is a client for a gateway: no proxy from the environment, no
+// redirects, and a connection for each request, so that the workers of a
+// gateway take turns and none holds a connection of ours while it is measured.
+func newHTTPClient() *http.Client {
+	dialer := &net.Dialer{Timeout: requestTimeout}
+	return &http.Client{
+		Timeout:   requestTimeout,
+		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, DisableCompression: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
+	}
+}
+
+// answer is a whole HTTP answer.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// fetch makes one request and reads the whole answer.
+func fetch(client *http.Client, req *http.Request) (*answer, error) {
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of %s: %w", req.URL, err)
+	}
+	if len(body) > maxAnswerBytes {
+		return nil, fmt.Errorf("read the answer of %s: it is longer than %d MB", req.URL, maxAnswerBytes>>20)
+	}
+	return &answer{resp.StatusCode, resp.Header, body}, nil
+}
+
+// admin speaks the Admin API. Both dialects, 2.x's and 3.x's, take the same
+// requests; their answers differ and are told apart by themselves.
+type admin struct {
+	// base is the URL up to and without /apisix/admin.
+	base   string
+	key    string
+	client *http.Client
+}
+
+// adminError is an answer of the Admin API that says no.
+type adminError struct {
+	method, url string
+	status      int
+	message     string
+}
+
+func (e *adminError) Error() string {
+	return fmt.Sprintf("%s %s: status %d: %s", e.method, e.url, e.status, e.message)
+}
+
+func (a *admin) do(ctx context.Context, method, path string, body []byte) (*answer, error) {
+	u := a.base + "/apisix/admin" + path
+	req, err := http.NewRequestWithContext(ctx, method, u, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("ask the Admin API: %w", err)
+	}
+	req.Header.Set("X-API-KEY", a.key)
+	ans, err := fetch(a.client, req)
+	if err != nil {
+		return nil, fmt.Errorf("ask the Admin API: %w", err)
+	}
+	if ans.status < 200 || ans.status > 299 {
+		return ans, explainAdmin(&adminError{method, u, ans.status, adminMessage(ans)})
+	}
+	return ans, nil
+}
+
+// adminMessage is the error_msg or message of an answer, or its beginning.
+func adminMessage(ans *answer) string {
+	var m struct {
+		ErrorMsg    any    `json:"error_msg"`
+		Message     string `json:"message"`
+		Description string `json:"description"`
+	}
+	if json.Unmarshal(ans.body, &m) == nil {
+		var parts []string
+		for _, s := range []any{m.ErrorMsg, m.Message, m.Description} {
+			if text := fmt.Sprint(s); s != nil && text != "" {
+				parts = append(parts, text)
+			}
+		}
+		if len(parts) > 0 {
+			return strings.Join(parts, ", ")
+		}
+	}
+	const enough = 120
+	text := strings.Join(strings.Fields(string(ans.body[:min(len(ans.body), enough)])), " ")
+	if text == "" {
+		return http.StatusText(ans.status)
+	}
+	return text
+}
+
+// explainAdmin adds what to do about the answers that users run into.
+func explainAdmin(err *adminError) error {
+	hint := ""
+	switch err.status {
+	case http.StatusUnauthorized:
+		hint = "the admin key is wrong: pass the right one as --admin-key; conf/config.yaml has it under deployment.admin.admin_key (3.x) or apisix.admin_key (2.x)"
+	case http.StatusForbidden:
+		hint = "this address isn't in the gateway's allow_admin: run armrepro on the gateway's machine, or add the address there and reload the gateway"
+	case http.StatusServiceUnavailable:
+		hint = "the gateway can't reach its etcd: see that etcd runs and answers"
+	}
+	if hint == "" {
+		return err
+	}
+	return &HintError{Err: err, Hint: hint}
+}
+
+// adminStatus is the status that the Admin API answered err with, or 0.
+func adminStatus(err error) int {
+	if e, ok := errors.AsType[*adminError](err); ok {
+		return e.status
+	}
+	return 0
+}
+
+// put creates or replaces a route.
+func (a *admin) put(ctx context.Context, id string, body []byte) error {
+	_, err := a.do(ctx, http.MethodPut, "/routes/"+url.PathEscape(id), body)
+	return err
+}
+
+// delete removes a route; one that isn't there is no error.
+func (a *admin) delete(ctx context.Context, id string) error {
+	_, err := a.do(ctx, http.MethodDelete, "/routes/"+url.PathEscape(id), nil)
+	if adminStatus(err) == http.StatusNotFound {
+		return nil
+	}
+	return err
+}
+
+// routes lists the routes that exist.
+func (a *admin) routes(ctx context.Context) ([]existingRoute, error) {
+	ans, err := a.do(ctx, http.MethodGet, "/routes", nil)
+	if err != nil {
+		return nil, err
+	}
+	routes, err := parseRoutes(ans.body)
+	if err != nil {
+		return nil, fmt.Errorf("read the routes of %s: %w", a.base, err)
+	}
+	return routes, nil
+}
+
+// plugins lists the plugins that are loaded. 2.15 answers 500 to the question.
+func (a *admin) plugins(ctx context.Context) ([]string, error) {
+	ans, err := a.do(ctx, http.MethodGet, "/plugins/list", nil)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	if err := json.Unmarshal(ans.body, &names); err != nil {
+		return nil, fmt.Errorf("read the plugins of %s: %w", a.base, err)
+	}
+	return names, nil
+}
+
+// existingRoute is what decides whether a route of the gateway takes a request.
+type existingRoute struct {
+	id      string
+	URI     string   `json:"uri"`
+	URIs    []string `json:"uris"`
+	Host    string   `json:"host"`
+	Hosts   []string `json:"hosts"`
+	Methods []string `json:"methods"`
+	Status  *int     `json:"status"`
+}
+
+type routeNode struct {
+	Key   string        `json:"key"`
+	Value existingRoute `json:"value"`
+}
+
+// parseRoutes reads the answer to GET /routes: {"node":{"nodes":[…]}} from
+// 2.x, {"list":[…]} from 3.x. An empty list may be written {}, since Lua has
+// one type for both.
+func parseRoutes(body []byte) ([]existingRoute, error) {
+	var answer struct {
+		List json.RawMessage `json:"list"`
+		Node struct {
+			Nodes json.RawMessage `json:"nodes"`
+		} `json:"node"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, err
+	}
+	list := answer.List
+	if list == nil {
+		list = answer.Node.Nodes
+	}
+	if list == nil {
+		return nil, errors.New("it is neither a 2.x nor a 3.x list of routes")
+	}
+	if bytes.Equal(list, []byte("{}")) {
+		return nil, nil
+	}
+	var nodes []routeNode
+	if err := json.Unmarshal(list, &nodes); err != nil {
+		return nil, err
+	}
+	routes := make([]existingRoute, len(nodes))
+	for i, n := range nodes {
+		routes[i] = n.Value
+		routes[i].id = path.Base(n.Key)
+	}
+	return routes, nil
+}
+
+// takes says whether the route answers GET requests for path on host, as far
+// as can be said: conditions on anything else count as met.
+func (r existingRoute) takes(path, host string) bool {
+	if r.Status != nil && *r.Status == 0 {
+		return false
+	}
+	if len(r.Methods) > 0 && !containsFold(r.Methods, http.MethodGet) {
+		return false
+	}
+	hosts := r.Hosts
+	if r.Host != "" {
+		hosts = append(hosts, r.Host)
+	}
+	if len(hosts) > 0 && !matchesAny(hosts, host, matchHost) {
+		return false
+	}
+	return matchesAny(append(r.URIs, r.URI), path, matchURI)
+}
+
+// matchURI: an exact path, or a prefix that ends in an asterisk.
+func matchURI(pattern, path string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(path, prefix)
+	}
+	return pattern == path
+}
+
+// matchHost: an exact name, or *.domain.
+func matchHost(pattern, host string) bool {
+	if suffix, ok := strings.CutPrefix(pattern, "*"); ok {
+		return strings.HasSuffix(host, suffix)
+	}
+	return strings.EqualFold(pattern, host)
+}
+
+func matchesAny(patterns []string, s string, match func(pattern, s string) bool) bool {
+	for _, p := range patterns {
+		if match(p, s) {
+			return true
+		}
+	}
+	return false
+}
+
+func containsFold(list []string, s string) bool {
+	return matchesAny(list, s, strings.EqualFold)
+}
+
+// pattern is what the route takes, for an error message.
+func (r existingRoute) pattern() string {
+	uris := r.URIs
+	if r.URI != "" {
+		uris = append([]string{r.URI}, uris...)
+	}
+	return strings.Join(append(uris, r.Hosts...), " ")
+}

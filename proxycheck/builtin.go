@@ -1,0 +1,192 @@
+package proxycheck
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"armrepro/proxycheck/process"
+)
+
+// BuiltinName is what the built-in gateway calls itself in its Server header.
+// It is not APISIX, and its figures are never labelled so.
+const BuiltinName = "armrepro-builtin"
+
+// BuiltinConfig says how to start the built-in gateway.
+type BuiltinConfig struct {
+	// Path is the program with the gateway command; empty means this one.
+	Path string
+	// Port, AdminPort and PrometheusPort default to 9080, 9180 and 9091.
+	Port, AdminPort, PrometheusPort int
+	// Etcd are the endpoints, such as http://127.0.0.1:2379.
+	Etcd []string
+	// EtcdPrefix is the key prefix; empty means a new one, which is removed
+	// again from etcd.
+	EtcdPrefix string
+	// AdminKey is the Admin API's key; empty means a random one.
+	AdminKey string
+	// Dialect is the Admin API's, v2 or v3; empty means v3.
+	Dialect string
+	// Fault makes it fail in one of the ways that the gateway command
+	// knows; empty means that it works.
+	Fault    string
+	Logger   zerolog.Logger
+	Timeouts Timeouts
+}
+
+func (cfg *BuiltinConfig) setDefaults() {
+	cfg.Path = cmp.Or(cfg.Path, "/proc/self/exe")
+	cfg.Port = cmp.Or(cfg.Port, 9080)
+	cfg.AdminPort = cmp.Or(cfg.AdminPort, 9180)
+	cfg.PrometheusPort = cmp.Or(cfg.PrometheusPort, 9091)
+	cfg.AdminKey = cmp.Or(cfg.AdminKey, randomHex(16))
+	cfg.Dialect = cmp.Or(cfg.Dialect, "v3")
+	cfg.Timeouts.setDefaults()
+}
+
+// builtin is this program's own gateway in a child process.
+type builtin struct {
+	core
+	cfg       BuiltinConfig
+	cleanEtcd string
+	child     *process.Process
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// StartBuiltin starts the built-in gateway as a child process and returns when
+// its Admin API answers.
+func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
+	cfg.setDefaults()
+	if len(cfg.Etcd) == 0 {
+		return nil, errors.New("start the built-in gateway: no etcd endpoint given")
+	}
+	b := &builtin{cfg: cfg}
+	if cfg.EtcdPrefix == "" {
+		b.cfg.EtcdPrefix = "/armrepro-" + randomHex(4)
+		b.cleanEtcd = b.cfg.EtcdPrefix
+	}
+	client := newHTTPClient()
+	b.core = core{
+		info:     Info{Kind: "builtin", Name: BuiltinName},
+		admin:    &admin{base: baseURL(cfg.AdminPort), key: cfg.AdminKey, client: client},
+		prove:    prover{url: baseURL(cfg.Port), metrics: baseURL(cfg.PrometheusPort) + "/apisix/prometheus/metrics", client: client},
+		routeID:  newRouteID(),
+		timeouts: cfg.Timeouts,
+		log:      cfg.Logger,
+		expected: 1,
+		done:     make(chan struct{}),
+		ended:    b.howEnded,
+	}
+	if err := b.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start the built-in gateway: %w", err), b.Close())
+	}
+	return b, nil
+}
+
+func (b *builtin) start(ctx context.Context) error {
+	args := []string{
+		"gateway",
+		"--listen", hostPort(b.cfg.Port),
+		"--admin-listen", hostPort(b.cfg.AdminPort),
+		"--prometheus-listen", hostPort(b.cfg.PrometheusPort),
+		"--etcd", strings.Join(b.cfg.Etcd, ","),
+		"--etcd-prefix", b.cfg.EtcdPrefix,
+		"--admin-key", b.cfg.AdminKey,
+		"--dialect", b.cfg.Dialect,
+	}
+	if b.cfg.Fault != "" {
+		args = append(args, "--fault", b.cfg.Fault)
+	}
+	var err error
+	if b.child, err = process.Start(process.Config{Path: b.cfg.Path, Args: args}); err != nil {
+		return err
+	}
+	go func() {
+		<-b.child.Done()
+		close(b.done)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeouts.Start)
+	defer cancel()
+	ctx, cancelAlive := b.whileAlive(ctx)
+	defer cancelAlive()
+	return b.awaitReady(ctx)
+}
+
+// awaitReady waits for the Admin API, which the gateway opens last, and learns
+// the name from the data plane.
+func (b *builtin) awaitReady(ctx context.Context) error {
+	err := poll(ctx, func() error {
+		_, err := b.admin.routes(ctx)
+		if s := adminStatus(err); s == 401 || s == 403 {
+			return permanent(err)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for its Admin API: %w", err)
+	}
+	err = poll(ctx, func() error {
+		server, err := b.prove.serverHeader(ctx)
+		b.prove.server = server
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for its data plane: %w", err)
+	}
+	name, version, _ := strings.Cut(b.prove.server, "/")
+	if name != BuiltinName {
+		return fmt.Errorf("learn its version: %q answers on port %d", b.prove.server, b.cfg.Port)
+	}
+	b.info.Version = version
+	b.info.Plugins, err = b.admin.plugins(ctx)
+	return err
+}
+
+func (b *builtin) howEnded() error {
+	err := fmt.Errorf("the built-in gateway has ended: %w", cmp.Or(b.child.Err(), errors.New("exit status 0")))
+	if said := lastLines(b.child.Tail(), 5); said != "" {
+		err = fmt.Errorf("%w; it printed: %s", err, said)
+	}
+	return err
+}
+
+// Apply makes the route live.
+func (b *builtin) Apply(ctx context.Context, r Route) error {
+	if err := b.apply(ctx, r); err != nil {
+		return err
+	}
+	return checkOwner(b.cfg.Port, b.child.Pid())
+}
+
+// Workers is the gateway's one process.
+func (b *builtin) Workers() ([]int, error) {
+	if isClosed(b.done) {
+		return nil, b.howEnded()
+	}
+	return []int{b.child.Pid()}, nil
+}
+
+// Close removes the route, stops the gateway and removes its keys from etcd.
+func (b *builtin) Close() error {
+	b.closeOnce.Do(func() {
+		var errs []error
+		if b.child != nil {
+			errs = append(errs, b.removeRoute(), b.child.Stop(syscall.SIGTERM, 2*time.Second))
+		}
+		if b.cleanEtcd != "" && b.child != nil {
+			errs = append(errs, removeKeys(b.cfg.Etcd, b.cleanEtcd))
+		}
+		if err := errors.Join(errs...); err != nil {
+			b.closeErr = fmt.Errorf("stop the built-in gateway: %w", err)
+		}
+	})
+	return b.closeErr
+}

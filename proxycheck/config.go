@@ -1,0 +1,202 @@
+package proxycheck
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// settings are what the config.yaml of a home says.
+type settings struct {
+	version    Version
+	ip         string
+	ports      NativePorts
+	workers    int
+	etcd       []string
+	etcdPrefix string
+	adminKey   string
+	plugins    []string
+	home       string
+}
+
+// The parts that every release has in the same place.
+type (
+	listenAddr struct {
+		IP   string `yaml:"ip"`
+		Port int    `yaml:"port"`
+	}
+	adminKeyEntry struct {
+		Name string `yaml:"name"`
+		Key  string `yaml:"key"`
+		Role string `yaml:"role"`
+	}
+	etcdSection struct {
+		Host   []string `yaml:"host"`
+		Prefix string   `yaml:"prefix"`
+	}
+	cacheZone struct {
+		Name       string `yaml:"name"`
+		MemorySize string `yaml:"memory_size"`
+		DiskSize   string `yaml:"disk_size,omitempty"`
+		DiskPath   string `yaml:"disk_path,omitempty"`
+		Levels     string `yaml:"cache_levels,omitempty"`
+	}
+	apisixSection struct {
+		NodeListen    []listenAddr    `yaml:"node_listen"`
+		EnableAdmin   bool            `yaml:"enable_admin"`
+		AllowAdmin    []string        `yaml:"allow_admin,omitempty"`
+		AdminKey      []adminKeyEntry `yaml:"admin_key,omitempty"`
+		EnableControl bool            `yaml:"enable_control"`
+		Control       listenAddr      `yaml:"control"`
+		ProxyCache    struct {
+			Zones []cacheZone `yaml:"zones"`
+		} `yaml:"proxy_cache"`
+		SSL struct {
+			Enable bool         `yaml:"enable"`
+			Listen []listenAddr `yaml:"listen"`
+		} `yaml:"ssl"`
+	}
+	deploymentSection struct {
+		Role            string `yaml:"role"`
+		RoleTraditional struct {
+			ConfigProvider string `yaml:"config_provider"`
+		} `yaml:"role_traditional"`
+		Admin struct {
+			AllowAdmin  []string        `yaml:"allow_admin"`
+			AdminKey    []adminKeyEntry `yaml:"admin_key"`
+			AdminListen listenAddr      `yaml:"admin_listen"`
+		} `yaml:"admin"`
+		Etcd etcdSection `yaml:"etcd"`
+	}
+	configFile struct {
+		APISIX      apisixSection `yaml:"apisix"`
+		NginxConfig struct {
+			WorkerProcesses int `yaml:"worker_processes"`
+		} `yaml:"nginx_config"`
+		// Etcd is 2.x's, Deployment 3.x's: each release ignores the
+		// other's without a word.
+		Etcd       *etcdSection       `yaml:"etcd,omitempty"`
+		Deployment *deploymentSection `yaml:"deployment,omitempty"`
+		Plugins    []string           `yaml:"plugins"`
+		PluginAttr struct {
+			Prometheus struct {
+				ExportAddr listenAddr `yaml:"export_addr"`
+			} `yaml:"prometheus"`
+		} `yaml:"plugin_attr"`
+	}
+)
+
+// configYAML is conf/config.yaml for the release. Whatever it doesn't name
+// keeps the install's default, since the defaults are part of the figure.
+func configYAML(s settings) ([]byte, error) {
+	var c configFile
+	allow := []string{"127.0.0.0/24"}
+	keys := []adminKeyEntry{{Name: "admin", Key: s.adminKey, Role: "admin"}}
+	etcd := etcdSection{Host: s.etcd, Prefix: s.etcdPrefix}
+
+	a := &c.APISIX
+	a.NodeListen = []listenAddr{{s.ip, s.ports.Data}}
+	a.EnableAdmin, a.EnableControl = true, true
+	a.Control = listenAddr{s.ip, s.ports.Control}
+	a.SSL.Enable = true
+	a.SSL.Listen = []listenAddr{{s.ip, s.ports.TLS}}
+	// A plugin of 3.18 makes nginx manage the cache folder even without
+	// proxy-cache, and by default that is one in /tmp for all instances.
+	a.ProxyCache.Zones = []cacheZone{
+		{Name: "disk_cache_one", MemorySize: "50m", DiskSize: "1G", DiskPath: filepath.Join(s.home, "disk_cache_one"), Levels: "1:2"},
+		{Name: "memory_cache", MemorySize: "50m"},
+	}
+	if s.version.isV3() {
+		d := &deploymentSection{Role: "traditional", Etcd: etcd}
+		d.RoleTraditional.ConfigProvider = "etcd"
+		d.Admin.AllowAdmin, d.Admin.AdminKey = allow, keys
+		d.Admin.AdminListen = listenAddr{s.ip, s.ports.Admin}
+		c.Deployment = d
+	} else {
+		// With a port of its own 2.x's Admin API would listen on every
+		// address, so it stays on the data port.
+		a.AllowAdmin, a.AdminKey = allow, keys
+		c.Etcd = &etcd
+	}
+	c.NginxConfig.WorkerProcesses = s.workers
+	c.Plugins = s.plugins
+	c.PluginAttr.Prometheus.ExportAddr = listenAddr{s.ip, s.ports.Prometheus}
+
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := errors.Join(enc.Encode(c), enc.Close()); err != nil {
+		return nil, fmt.Errorf("write the configuration of APISIX: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// droppedPlugins are those that the published benchmark took out: they cost
+// about 12% of the throughput (https://github.com/apache/apisix/issues/1993).
+var droppedPlugins = []string{"proxy-mirror", "proxy-cache"}
+
+// plugins is the install's default list less droppedPlugins, in its order.
+func (in *Install) plugins(ctx context.Context) ([]string, error) {
+	var list []string
+	var err error
+	if in.Version.defaultsInLua() {
+		list, err = in.pluginsFromLua(ctx)
+	} else {
+		list, err = in.pluginsFromYAML()
+	}
+	if err == nil && len(list) == 0 {
+		err = errors.New("the list is empty")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the default plugins of APISIX %s: %w", in.Version, err)
+	}
+	return slices.DeleteFunc(list, func(p string) bool { return slices.Contains(droppedPlugins, p) }), nil
+}
+
+func (in *Install) pluginsFromYAML() ([]string, error) {
+	file, err := os.ReadFile(filepath.Join(in.Home, "conf/config-default.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	return parsePlugins(file)
+}
+
+// parsePlugins reads the plugin list of a config-default.yaml.
+func parsePlugins(file []byte) ([]string, error) {
+	var c struct {
+		Plugins []string `yaml:"plugins"`
+	}
+	if err := yaml.Unmarshal(file, &c); err != nil {
+		return nil, err
+	}
+	return c.Plugins, nil
+}
+
+// printPlugins prints the list of apisix/cli/config.lua, which is a Lua program
+// that returns a table.
+const printPlugins = `for _, name in ipairs(dofile("apisix/cli/config.lua").plugins) do print(name) end`
+
+func (in *Install) pluginsFromLua(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, in.LuaJIT, "-e", printPlugins)
+	cmd.Dir = in.Home
+	cmd.Env = in.environ(in.Home)
+	cmd.WaitDelay = time.Second
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w: %s", in.LuaJIT, err, lastLines(stderr.String(), 3))
+	}
+	return strings.Fields(string(out)), nil
+}

@@ -1,0 +1,203 @@
+package proxycheck
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Timeouts bound the phases of starting and stopping a gateway. Zero means the
+// default of each.
+type Timeouts struct {
+	// Init bounds `apisix init`, which takes about 0.1 s; default 20 s.
+	Init time.Duration
+	// InitEtcd bounds `apisix init_etcd`, about 0.8 s; default 30 s.
+	InitEtcd time.Duration
+	// Start bounds the wait for the Admin API and the workers, about 1 s;
+	// default 30 s.
+	Start time.Duration
+	// Route bounds the wait for a route to be live, about 40 ms; default
+	// 15 s.
+	Route time.Duration
+	// Metric bounds the wait for a metric to count. From 3.15 APISIX
+	// recomputes them every 15 s; default 40 s.
+	Metric time.Duration
+	// Stop bounds the wait for the gateway to end after SIGTERM, about
+	// 1.5 s, before it is killed; default 8 s.
+	Stop time.Duration
+}
+
+func (t *Timeouts) setDefaults() {
+	for _, f := range []struct {
+		d       *time.Duration
+		seconds time.Duration
+	}{
+		{&t.Init, 20}, {&t.InitEtcd, 30}, {&t.Start, 30},
+		{&t.Route, 15}, {&t.Metric, 40}, {&t.Stop, 8},
+	} {
+		if *f.d == 0 {
+			*f.d = f.seconds * time.Second
+		}
+	}
+}
+
+// Warning is something about a gateway that the reader of the figures or the
+// user has to know. Code is stable.
+type Warning struct {
+	Code, Text, Hint string
+}
+
+// Warner is a Gateway that has warnings. They may grow with every Apply.
+type Warner interface {
+	Warnings() []Warning
+}
+
+// core is what all kinds of gateway have in common: the route, from the Admin
+// API to its proof.
+type core struct {
+	info     Info
+	admin    *admin
+	prove    prover
+	routeID  string
+	timeouts Timeouts
+	log      zerolog.Logger
+	// expected is how many workers answer requests; at least 1.
+	expected int
+	// done is closed when the gateway has ended by itself.
+	done chan struct{}
+	// ended says how it ended. It may be called once done is closed.
+	ended func() error
+
+	mu       sync.Mutex
+	applied  bool
+	warnings []Warning
+}
+
+func (c *core) Info() Info            { return c.info }
+func (c *core) URL() string           { return c.prove.url }
+func (c *core) Done() <-chan struct{} { return c.done }
+
+func (c *core) Warnings() []Warning {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.warnings)
+}
+
+func (c *core) warn(code, text, hint string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.ContainsFunc(c.warnings, func(w Warning) bool { return w.Code == code }) {
+		return
+	}
+	c.warnings = append(c.warnings, Warning{code, text, hint})
+	c.log.Warn().Str("code", code).Str("hint", hint).Msg(text)
+}
+
+// apply makes the route live, or says why it isn't.
+func (c *core) apply(ctx context.Context, r Route) error {
+	ctx, cancel := c.whileAlive(ctx)
+	defer cancel()
+	if err := c.keepClear(ctx, r.Path); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.applied = true // from here on there may be a route to remove
+	c.mu.Unlock()
+	if err := c.admin.put(ctx, c.routeID, r.Body); err != nil {
+		return fmt.Errorf("put the route %s: %w", r.Path, err)
+	}
+	routeCtx, cancelRoute := context.WithTimeout(ctx, c.timeouts.Route)
+	defer cancelRoute()
+	if err := c.prove.route(routeCtx, r, c.expected); err != nil {
+		return err
+	}
+	c.log.Debug().Str("path", r.Path).Msg("route is live")
+	if r.Metric == "" {
+		return nil
+	}
+	metricCtx, cancelMetric := context.WithTimeout(ctx, c.timeouts.Metric)
+	defer cancelMetric()
+	return c.prove.metric(metricCtx, r.Metric, c.routeID)
+}
+
+// keepClear refuses a path that another route of the gateway takes already:
+// putting ours beside it would change what that one's users get.
+func (c *core) keepClear(ctx context.Context, path string) error {
+	routes, err := c.admin.routes(ctx)
+	if err != nil {
+		return fmt.Errorf("list the gateway's routes: %w", err)
+	}
+	host := ""
+	if u, err := url.Parse(c.prove.url); err == nil {
+		host = u.Hostname()
+	}
+	for _, r := range routes {
+		if r.id != c.routeID && r.takes(path, host) {
+			return &HintError{
+				Err:  fmt.Errorf("use %s on this gateway: its route %s takes it already (%s)", path, r.id, r.pattern()),
+				Hint: "an existing route is never touched: use a gateway without this one, or a scenario with another path",
+			}
+		}
+	}
+	return nil
+}
+
+// whileAlive is ctx until the gateway ends by itself.
+func (c *core) whileAlive(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-c.done:
+			cancel(c.ended())
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// removeTimeout bounds the removal of a route or keys while closing.
+const removeTimeout = 3 * time.Second
+
+// removeRoute removes the route if there may be one. It takes no context: it
+// belongs to closing, which has to happen after the run's context has ended.
+func (c *core) removeRoute() error {
+	c.mu.Lock()
+	applied := c.applied
+	c.applied = false
+	c.mu.Unlock()
+	if !applied || isClosed(c.done) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
+	defer cancel()
+	if err := c.admin.delete(ctx, c.routeID); err != nil {
+		return fmt.Errorf("remove the route %s: %w", c.routeID, err)
+	}
+	return nil
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// randomHex is n random bytes in hexadecimal. crypto/rand never fails.
+func randomHex(n int) string {
+	b := make([]byte, n)
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+// newRouteID is an id that no route of anybody else has.
+func newRouteID() string { return "armrepro-" + randomHex(4) }

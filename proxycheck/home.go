@@ -1,0 +1,183 @@
+package proxycheck
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxHomeBytes is the longest path of a home. APISIX makes unix sockets in it,
+// conf/config_listen.sock and logs/worker_events.sock, and the kernel takes
+// 107 bytes for the name of one (unix(7)).
+const maxHomeBytes = 83
+
+// home is a folder that APISIX takes for its own. It links to an install's
+// code, so all that a run writes, nginx.conf, sockets, logs, lands here and the
+// install stays as it is.
+type home struct {
+	dir string
+	// lock is held for as long as this process lives: it tells a home that
+	// is in use from one that a killed run has left.
+	lock *os.File
+}
+
+const (
+	homePrefix = "armrepro-gateway-"
+	lockName   = "lock"
+)
+
+// newHome makes a home in runDir, or where runDir is empty in the first
+// temporary folder that will do.
+func newHome(runDir string, in *Install) (*home, error) {
+	parents := []string{runDir}
+	if runDir == "" {
+		parents = []string{os.TempDir(), "/tmp", "/var/tmp"}
+	}
+	var errs []error
+	for _, parent := range parents {
+		h, err := newHomeIn(parent, in)
+		if err == nil {
+			return h, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, &HintError{
+		Err:  fmt.Errorf("make a home for APISIX: %w", errs[0]),
+		Hint: "set TMPDIR to a folder with a short path, outside /root, that every user may enter, such as /var/tmp",
+	}
+}
+
+func newHomeIn(parent string, in *Install) (*home, error) {
+	// APISIX compares the path with what the kernel says.
+	parent, err := filepath.EvalSymlinks(parent)
+	if err != nil {
+		return nil, err
+	}
+	if parent, err = filepath.Abs(parent); err != nil {
+		return nil, err
+	}
+	if err := checkHomeParent(parent); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(parent, homePrefix)
+	if err != nil {
+		return nil, err
+	}
+	h := &home{dir: dir}
+	if err := h.fill(in); err != nil {
+		return nil, errors.Join(err, h.remove())
+	}
+	return h, nil
+}
+
+// checkHomeParent refuses folders that APISIX can't live in.
+func checkHomeParent(parent string) error {
+	if n := len(parent) + len("/"+homePrefix) + len("1234567890"); n > maxHomeBytes {
+		return fmt.Errorf("use %s: a home in it would have a path of %d characters, %d are too many for APISIX's unix sockets", parent, n, maxHomeBytes+1)
+	}
+	if parent == "/root" || strings.HasPrefix(parent, "/root/") {
+		return fmt.Errorf("use %s: APISIX refuses to start under /root", parent)
+	}
+	if os.Geteuid() != 0 {
+		return nil // its workers run as the same user
+	}
+	for dir := parent; ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if info.Mode()&0o001 == 0 {
+			return fmt.Errorf("use %s: the workers run as nobody, who may not enter %s", parent, dir)
+		}
+		if dir == "/" {
+			return nil
+		}
+	}
+}
+
+// fill locks the home and lays the links.
+func (h *home) fill(in *Install) error {
+	if err := os.Chmod(h.dir, 0o755); err != nil {
+		return err
+	}
+	// Locked before it gets its name, so that nobody takes it for a
+	// leftover in between.
+	unnamed := h.path(lockName + ".new")
+	var err error
+	if h.lock, err = os.OpenFile(unnamed, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err != nil {
+		return err
+	}
+	if locked, err := tryLock(h.lock); err != nil || !locked {
+		return errors.Join(fmt.Errorf("lock %s", unnamed), err)
+	}
+	if err := os.Rename(unnamed, h.path(lockName)); err != nil {
+		return err
+	}
+	for _, dir := range []string{"conf", "logs"} {
+		if err := os.Mkdir(h.path(dir), 0o755); err != nil {
+			return err
+		}
+	}
+	return h.link(in)
+}
+
+// link lays the links into the install. APISIX can't do without the first two;
+// of the others an install has some or all, by its version.
+func (h *home) link(in *Install) error {
+	for _, name := range []string{"apisix", "conf/mime.types"} {
+		if _, err := os.Stat(filepath.Join(in.Home, name)); err != nil {
+			return fmt.Errorf("use the APISIX in %s: %w", in.Home, err)
+		}
+	}
+	names := []string{"apisix", "deps", "conf/mime.types", "conf/cert", "conf/debug.yaml"}
+	if !in.Version.defaultsInLua() {
+		names = append(names, "conf/config-default.yaml")
+	}
+	for _, name := range names {
+		target := filepath.Join(in.Home, name)
+		if _, err := os.Stat(target); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := os.Symlink(target, h.path(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
+
+// errorLog is the end of APISIX's error log, at most n lines.
+func (h *home) errorLog(n int) string {
+	b, err := os.ReadFile(h.path("logs/error.log"))
+	if err != nil {
+		return ""
+	}
+	const enough = 16 << 10
+	return lastLines(string(b[max(0, len(b)-enough):]), n)
+}
+
+// emptyAccessLog drops what earlier scenarios logged. The log stays on, since
+// its cost is part of the published figures, but need not fill the disk; nginx
+// appends, so it goes on at the new end.
+func (h *home) emptyAccessLog() error {
+	err := os.Truncate(h.path("logs/access.log"), 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// remove removes the home and gives up the lock, in this order: an unlocked
+// home may be removed by anybody. It may be called twice.
+func (h *home) remove() error {
+	if h.lock == nil {
+		return os.RemoveAll(h.dir)
+	}
+	err := os.RemoveAll(h.dir)
+	h.lock.Close()
+	return err
+}

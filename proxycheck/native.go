@@ -1,0 +1,387 @@
+package proxycheck
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"armrepro/proxycheck/process"
+)
+
+// NativePorts are the ports of a native gateway. Zero means APISIX's default.
+type NativePorts struct {
+	// Data is the data plane's, 9080; on 2.x the Admin API's too.
+	Data int
+	// Admin is the Admin API's on 3.x, 9180.
+	Admin int
+	// Control is 9090, Prometheus 9091, TLS 9443.
+	Control, Prometheus, TLS int
+}
+
+func (p *NativePorts) setDefaults() {
+	p.Data = cmp.Or(p.Data, 9080)
+	p.Admin = cmp.Or(p.Admin, 9180)
+	p.Control = cmp.Or(p.Control, 9090)
+	p.Prometheus = cmp.Or(p.Prometheus, 9091)
+	p.TLS = cmp.Or(p.TLS, 9443)
+}
+
+// NativeConfig says how to start an installed APISIX.
+type NativeConfig struct {
+	// Install is what Find found.
+	Install *Install
+	// RunDir is where the private home is made; empty means the first
+	// temporary folder that will do.
+	RunDir string
+	// Workers is the number of worker processes; zero means 1.
+	Workers int
+	Ports   NativePorts
+	// Etcd are the endpoints, such as http://127.0.0.1:2379.
+	Etcd []string
+	// EtcdPrefix is the key prefix; empty means a new one, which is removed
+	// again from etcd.
+	EtcdPrefix string
+	// AdminKey is the Admin API's key; empty means a random one.
+	AdminKey string
+	// Load is how long one scenario keeps the gateway under load, for an
+	// estimate of its access log; zero means that nothing is estimated.
+	Load     time.Duration
+	Logger   zerolog.Logger
+	Timeouts Timeouts
+}
+
+func (cfg *NativeConfig) setDefaults() {
+	cfg.Workers = cmp.Or(cfg.Workers, 1)
+	cfg.Ports.setDefaults()
+	cfg.Timeouts.setDefaults()
+	cfg.AdminKey = cmp.Or(cfg.AdminKey, randomHex(16))
+}
+
+// listenIP is the only address a gateway of ours listens on.
+const listenIP = "127.0.0.1"
+
+// native is an installed APISIX that runs in a home of its own.
+type native struct {
+	core
+	cfg        NativeConfig
+	home       *home
+	etcdPrefix string
+	// cleanEtcd says that keys were put under a prefix of our own.
+	cleanEtcd bool
+	master    *process.Process
+	// workers are the pids that were seen at the start.
+	workers   []int
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// StartNative gives the install a private home and starts it there, as the
+// official image does: `apisix init`, `apisix init_etcd`, openresty. It returns
+// when the Admin API answers, the workers are counted and the ports are proved
+// to be its own.
+func StartNative(ctx context.Context, cfg NativeConfig) (Gateway, error) {
+	cfg.setDefaults()
+	if len(cfg.Etcd) == 0 {
+		return nil, errors.New("start APISIX: no etcd endpoint given")
+	}
+	n := &native{cfg: cfg, etcdPrefix: cfg.EtcdPrefix}
+	if n.etcdPrefix == "" {
+		n.etcdPrefix = "/armrepro-" + randomHex(4)
+	}
+	n.core = core{
+		info:     Info{Kind: "native", Name: "APISIX", Version: cfg.Install.Version.String()},
+		routeID:  newRouteID(),
+		timeouts: cfg.Timeouts,
+		log:      cfg.Logger,
+		expected: cfg.Workers,
+		done:     make(chan struct{}),
+		ended:    n.howEnded,
+	}
+	client := newHTTPClient()
+	adminPort := cfg.Ports.Data
+	if cfg.Install.Version.isV3() {
+		adminPort = cfg.Ports.Admin
+	}
+	n.admin = &admin{base: baseURL(adminPort), key: cfg.AdminKey, client: client}
+	n.prove = prover{
+		url:     baseURL(cfg.Ports.Data),
+		server:  "APISIX/" + n.info.Version,
+		metrics: baseURL(cfg.Ports.Prometheus) + "/apisix/prometheus/metrics",
+		client:  client,
+	}
+	if err := n.start(ctx, adminPort); err != nil {
+		return nil, errors.Join(fmt.Errorf("start APISIX %s: %w", n.info.Version, err), n.Close())
+	}
+	return n, nil
+}
+
+func hostPort(port int) string { return net.JoinHostPort(listenIP, strconv.Itoa(port)) }
+
+func baseURL(port int) string { return "http://" + hostPort(port) }
+
+// start goes through the phases, each bounded and each logged, so that a user
+// who waits can see for what.
+func (n *native) start(ctx context.Context, adminPort int) error {
+	t := n.cfg.Timeouts
+	phases := []struct {
+		name    string
+		timeout time.Duration
+		run     func(ctx context.Context) error
+	}{
+		{"home", t.Init, n.makeHome},
+		{"init", t.Init, n.init},
+		{"init_etcd", t.InitEtcd, n.initEtcd},
+		{"start", t.Start, n.startMaster},
+		{"admin", t.Start, n.awaitAdmin},
+		{"workers", t.Start, func(ctx context.Context) error { return n.awaitWorkers(ctx, adminPort) }},
+	}
+	for _, p := range phases {
+		began := time.Now()
+		n.log.Debug().Str("phase", p.name).Msg("starting APISIX")
+		phaseCtx, cancel := context.WithTimeout(ctx, p.timeout)
+		err := p.run(phaseCtx)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("phase %s: %w", p.name, err)
+		}
+		n.log.Debug().Str("phase", p.name).Dur("took", time.Since(began)).Msg("done")
+	}
+	return nil
+}
+
+// makeHome makes the home and writes its config.yaml.
+func (n *native) makeHome(ctx context.Context) error {
+	plugins, err := n.cfg.Install.plugins(ctx)
+	if err != nil {
+		return err
+	}
+	n.info.Plugins = plugins
+	if n.home, err = newHome(n.cfg.RunDir, n.cfg.Install); err != nil {
+		return err
+	}
+	n.checkLogSpace()
+	config, err := configYAML(settings{
+		version:    n.cfg.Install.Version,
+		ip:         listenIP,
+		ports:      n.cfg.Ports,
+		workers:    n.cfg.Workers,
+		etcd:       n.cfg.Etcd,
+		etcdPrefix: n.etcdPrefix,
+		adminKey:   n.cfg.AdminKey,
+		plugins:    plugins,
+		home:       n.home.dir,
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(n.home.path("conf/config.yaml"), config, 0o644)
+}
+
+// The access log grows by about 200 bytes a request; the fastest core known
+// serves about 40000 requests a second.
+const logBytesPerSecond = 200 * 40000
+
+// checkLogSpace warns when a scenario's access log may not fit on the disk.
+func (n *native) checkLogSpace() {
+	need := uint64(n.cfg.Load.Seconds()) * logBytesPerSecond * uint64(n.cfg.Workers)
+	free, err := freeBytes(n.home.dir)
+	if err != nil || need == 0 || need < free {
+		return
+	}
+	n.warn("log-space",
+		fmt.Sprintf("the gateway's access log may grow to %d MB and %s has %d MB free", need>>20, n.home.dir, free>>20),
+		"free some space, measure for a shorter time, or set TMPDIR to a larger file system")
+}
+
+// init writes nginx.conf. Its exit code proves nothing: a configuration that
+// 2.15 can't read is replaced by the default without a word.
+func (n *native) init(ctx context.Context) error {
+	out, err := n.cli(ctx, "init")
+	if err != nil {
+		return err
+	}
+	conf, err := os.ReadFile(n.home.path("conf/nginx.conf"))
+	if err != nil {
+		return fmt.Errorf("apisix init wrote no nginx.conf; it printed: %s", lastLines(out, 5))
+	}
+	if err := checkNginxConf(conf, n.cfg.Ports.Data, n.cfg.Workers); err != nil {
+		return fmt.Errorf("%w; apisix init printed: %s", err, lastLines(out, 5))
+	}
+	return nil
+}
+
+// initEtcd lays the directories of the prefix in etcd.
+func (n *native) initEtcd(ctx context.Context) error {
+	_, err := n.cli(ctx, "init_etcd")
+	n.cleanEtcd = n.cfg.EtcdPrefix == "" && err == nil
+	if err != nil {
+		return &HintError{
+			Err:  err,
+			Hint: fmt.Sprintf("see that etcd answers: curl %s/version", n.cfg.Etcd[0]),
+		}
+	}
+	return nil
+}
+
+// cli runs one command of the apisix CLI in the home and returns what it
+// printed.
+func (n *native) cli(ctx context.Context, command string) (string, error) {
+	p, err := process.Start(process.Config{
+		Path: n.cfg.Install.CLI,
+		Args: []string{command},
+		Env:  n.cfg.Install.environ(n.home.dir),
+		Dir:  n.home.dir,
+	})
+	if err != nil {
+		return "", err
+	}
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		_ = p.Stop(syscall.SIGKILL, time.Second)
+		return "", fmt.Errorf("apisix %s: %w; it had printed: %s", command, &timeoutError{context.Cause(ctx), errors.New("it is still running")}, lastLines(p.Tail(), 5))
+	}
+	if err := p.Err(); err != nil {
+		return "", fmt.Errorf("apisix %s: %w: %s", command, err, lastLines(p.Tail(), 5))
+	}
+	return p.Tail(), nil
+}
+
+// startMaster starts the nginx master as a child. SIGKILL at our death would
+// orphan its workers, so it gets SIGTERM.
+func (n *native) startMaster(context.Context) error {
+	var err error
+	n.master, err = process.Start(process.Config{
+		Path:        n.cfg.Install.OpenResty,
+		Args:        []string{"-p", n.home.dir, "-c", n.home.path("conf/nginx.conf"), "-g", "daemon off;"},
+		Env:         n.cfg.Install.environ(n.home.dir),
+		Dir:         n.home.dir,
+		DeathSignal: syscall.SIGTERM,
+	})
+	if err != nil {
+		return err
+	}
+	go func() {
+		<-n.master.Done()
+		close(n.done)
+	}()
+	return nil
+}
+
+// howEnded says how the master ended, with the end of its error log.
+func (n *native) howEnded() error {
+	err := fmt.Errorf("APISIX has ended: %w", cmp.Or(n.master.Err(), errors.New("exit status 0")))
+	said := lastLines(n.master.Tail(), 3)
+	if log := n.home.errorLog(5); log != "" {
+		said = cmp.Or(said, "nothing") + "; its error log ends: " + log
+	}
+	if said != "" {
+		err = fmt.Errorf("%w; it printed: %s", err, said)
+	}
+	if hint := failureHint(said); hint != "" {
+		return &HintError{Err: err, Hint: hint}
+	}
+	return err
+}
+
+// awaitAdmin waits until the Admin API answers to our key.
+func (n *native) awaitAdmin(ctx context.Context) error {
+	ctx, cancel := n.whileAlive(ctx)
+	defer cancel()
+	err := poll(ctx, func() error {
+		_, err := n.admin.routes(ctx)
+		if s := adminStatus(err); s == http.StatusUnauthorized || s == http.StatusForbidden {
+			return permanent(err)
+		}
+		return err
+	})
+	if err != nil {
+		return n.withLog(fmt.Errorf("wait for the Admin API: %w", err))
+	}
+	return nil
+}
+
+// withLog adds the end of the error log to an error that isn't the master's
+// own end, which has it already.
+func (n *native) withLog(err error) error {
+	if log := n.home.errorLog(5); log != "" && !isClosed(n.done) {
+		return fmt.Errorf("%w; its error log ends: %s", err, log)
+	}
+	return err
+}
+
+// awaitWorkers waits for the wanted number of workers and proves that nobody
+// else listens on the ports.
+func (n *native) awaitWorkers(ctx context.Context, adminPort int) error {
+	ctx, cancel := n.whileAlive(ctx)
+	defer cancel()
+	err := poll(ctx, func() error {
+		pids, err := n.Workers()
+		if err != nil {
+			return err
+		}
+		if len(pids) != n.cfg.Workers {
+			return fmt.Errorf("%d worker processes run and %d are wanted", len(pids), n.cfg.Workers)
+		}
+		n.workers = pids
+		return errors.Join(checkOwner(n.cfg.Ports.Data, n.master.Pid()), checkOwner(adminPort, n.master.Pid()))
+	})
+	if err != nil {
+		return n.withLog(fmt.Errorf("count the workers: %w", err))
+	}
+	return nil
+}
+
+// Apply makes the route live and makes sure that it is the same workers that
+// serve it.
+func (n *native) Apply(ctx context.Context, r Route) error {
+	if err := n.home.emptyAccessLog(); err != nil {
+		return fmt.Errorf("empty the access log: %w", err)
+	}
+	if err := n.apply(ctx, r); err != nil {
+		return n.withLog(err)
+	}
+	pids, err := n.Workers()
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(pids, n.workers) {
+		return n.withLog(fmt.Errorf("apply the route %s: the worker processes were restarted, %v are now %v", r.Path, n.workers, pids))
+	}
+	return checkOwner(n.cfg.Ports.Data, n.master.Pid())
+}
+
+// Workers lists the worker processes.
+func (n *native) Workers() ([]int, error) { return nginxWorkers(n.master.Pid()) }
+
+// Close removes the route, stops the gateway, removes its keys from etcd and
+// its home from the disk.
+func (n *native) Close() error {
+	n.closeOnce.Do(func() {
+		var errs []error
+		if n.master != nil {
+			errs = append(errs, n.removeRoute(), n.master.Stop(syscall.SIGTERM, n.cfg.Timeouts.Stop))
+		}
+		if n.cleanEtcd {
+			errs = append(errs, removeKeys(n.cfg.Etcd, n.etcdPrefix))
+		}
+		if n.home != nil {
+			errs = append(errs, n.home.remove())
+		}
+		if err := errors.Join(errs...); err != nil {
+			n.closeErr = fmt.Errorf("stop APISIX: %w", err)
+		}
+	})
+	return n.closeErr
+}

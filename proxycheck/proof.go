@@ -1,0 +1,212 @@
+package proxycheck
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"armrepro/bench/machine"
+)
+
+// prover proves that what the Admin API accepted is what the data plane does.
+type prover struct {
+	// url is the data plane's.
+	url string
+	// server is what every answer's Server header has to be; empty for any.
+	server string
+	// metrics is the URL of the prometheus endpoint.
+	metrics string
+	client  *http.Client
+}
+
+// route polls the data plane until it answers right several times in a row:
+// each worker learns of a route by itself, and connections fall to any of them.
+func (p *prover) route(ctx context.Context, r Route, workers int) error {
+	inARow := max(5, 4*workers)
+	err := poll(ctx, func() error {
+		for range inARow {
+			if err := p.once(ctx, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the route %s to be live: %w", r.Path, err)
+	}
+	return nil
+}
+
+// once makes one request of the route and says what is wrong with the answer.
+func (p *prover) once(ctx context.Context, r Route) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+r.Path, nil)
+	if err != nil {
+		return permanent(err)
+	}
+	ans, err := fetch(p.client, req)
+	if err != nil {
+		return err
+	}
+	server := ans.header.Get("Server")
+	switch {
+	case p.server != "" && server != p.server:
+		return &HintError{
+			Err:  fmt.Errorf("an answer came from %q, not from %s", server, p.server),
+			Hint: "two gateways share the port: end the other one, or choose another port with --gateway-port",
+		}
+	case ans.status == http.StatusBadGateway || ans.status == http.StatusGatewayTimeout:
+		return &HintError{
+			Err:  fmt.Errorf("status %d", ans.status),
+			Hint: "the gateway doesn't reach the upstream: see that the addresses of the route are right from where it runs",
+		}
+	case ans.status != http.StatusOK:
+		return fmt.Errorf("status %d: %s", ans.status, adminMessage(ans))
+	case string(ans.body) != r.WantBody:
+		const enough = 60
+		return fmt.Errorf("the body is %.*q, not %.*q", enough, ans.body, enough, r.WantBody)
+	}
+	for _, name := range r.WantHeaders {
+		if ans.header.Values(name) == nil {
+			return fmt.Errorf("the header %s is missing", name)
+		}
+	}
+	for _, name := range r.WithoutHeaders {
+		if ans.header.Values(name) != nil {
+			return fmt.Errorf("the header %s is there and should not be", name)
+		}
+	}
+	return nil
+}
+
+// serverHeader is how the data plane names itself, on an answer of any status.
+func (p *prover) serverHeader(ctx context.Context) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/", nil)
+	if err != nil {
+		return "", permanent(err)
+	}
+	ans, err := fetch(p.client, req)
+	if err != nil {
+		return "", err
+	}
+	return ans.header.Get("Server"), nil
+}
+
+// metricEvery is the time between two looks at the metrics, each of which
+// costs the gateway much more than a request. 3.x recomputes them every 15 s.
+const metricEvery = 250 * time.Millisecond
+
+// metric polls the prometheus endpoint until the metric counts the route.
+func (p *prover) metric(ctx context.Context, name, routeID string) error {
+	err := pollInterval(ctx, metricEvery, func() error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.metrics, nil)
+		if err != nil {
+			return permanent(err)
+		}
+		ans, err := fetch(p.client, req)
+		if err != nil {
+			return err
+		}
+		if ans.status != http.StatusOK {
+			return fmt.Errorf("%s: status %d: %s", p.metrics, ans.status, adminMessage(ans))
+		}
+		return checkMetric(ans.body, name, routeID)
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the metric %s to count: %w", name, err)
+	}
+	return nil
+}
+
+// checkMetric looks in the text format for a sample of the metric above zero
+// whose route label is routeID.
+func checkMetric(text []byte, name, routeID string) error {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("read the metrics: %w", err)
+	}
+	family, ok := families[name]
+	if !ok {
+		return fmt.Errorf("there is no metric %s", name)
+	}
+	for _, m := range family.GetMetric() {
+		ours := slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool {
+			return l.GetName() == "route" && l.GetValue() == routeID
+		})
+		if ours && sampleValue(m) > 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("the metric %s has no count for the route %s", name, routeID)
+}
+
+func sampleValue(m *dto.Metric) float64 {
+	switch {
+	case m.Counter != nil:
+		return m.Counter.GetValue()
+	case m.Gauge != nil:
+		return m.Gauge.GetValue()
+	case m.Histogram != nil:
+		return float64(m.Histogram.GetSampleCount())
+	case m.Summary != nil:
+		return float64(m.Summary.GetSampleCount())
+	default:
+		return m.Untyped.GetValue()
+	}
+}
+
+// workerTitle is how nginx titles a worker process. The privileged agent, the
+// cache manager and workers that are shutting down have other titles.
+const workerTitle = "nginx: worker process"
+
+// nginxWorkers lists the worker processes of an nginx master, by pid.
+func nginxWorkers(master int) ([]int, error) {
+	children, err := machine.Children(os.DirFS("/"), master)
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, c := range children {
+		if strings.TrimSpace(c.Title) == workerTitle {
+			pids = append(pids, c.PID)
+		}
+	}
+	return pids, nil
+}
+
+// checkOwner makes sure that every socket listening on port belongs to the
+// process master or its children: with SO_REUSEPORT a second gateway could
+// listen beside ours and take a share of the requests, unnoticed.
+func checkOwner(port, master int) error {
+	root := os.DirFS("/")
+	holders, err := machine.Listeners(root, port)
+	if err != nil {
+		return err
+	}
+	if len(holders) == 0 {
+		return fmt.Errorf("nothing listens on port %d", port)
+	}
+	children, err := machine.Children(root, master)
+	if err != nil {
+		return err
+	}
+	for _, h := range holders {
+		ours := h.PID == master || slices.ContainsFunc(children, func(c machine.Proc) bool { return c.PID == h.PID })
+		if !ours {
+			return permanent(&HintError{
+				Err:  fmt.Errorf("check who listens on port %d: %s does too, and would get a share of the requests", port, &h),
+				Hint: "end that process, or choose another port",
+			})
+		}
+	}
+	return nil
+}
