@@ -60,9 +60,9 @@ func (l *Loop) Add(fd int, interest uint32, token int32) error {
 	return l.control(unix.EPOLL_CTL_ADD, fd, interest, token)
 }
 
-// Change replaces what is watched on fd.
-func (l *Loop) Change(fd int, interest uint32, token int32) error {
-	return l.control(unix.EPOLL_CTL_MOD, fd, interest, token)
+// Remove ends watching fd.
+func (l *Loop) Remove(fd int) error {
+	return l.control(unix.EPOLL_CTL_DEL, fd, 0, 0)
 }
 
 func (l *Loop) control(op, fd int, interest uint32, token int32) error {

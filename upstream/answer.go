@@ -1,0 +1,186 @@
+package upstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+	"time"
+
+	"bufio"
+)
+
+// anythingPath is where the published benchmarks' smoke route leads.
+const anythingPath = "/anything"
+
+// serverName is the Server header. A gateway replaces it by its own.
+const serverName = "armrepro-upstream"
+
+// answers are the answers that never change but for their date.
+type answers struct {
+	second int64
+	date   []byte
+	hello  []byte
+}
+
+// refresh renews the date, once a second.
+func (a *answers) refresh(now time.Time) {
+	if now.Unix() == a.second {
+		return
+	}
+	a.second = now.Unix()
+	a.date = now.UTC().AppendFormat(a.date[:0], http.TimeFormat)
+	a.hello = fmt.Appendf(a.hello[:0], "HTTP/1.1 200 OK\r\nServer: %s\r\nDate: %s\r\n"+
+		"Content-Type: text/plain\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n"+
+		"%x\r\n%s\r\n0\r\n\r\n", serverName, a.date, len(Body), Body)
+}
+
+// appendAnswer appends the answer to r, whose body is known by then.
+func (a *answers) appendAnswer(out []byte, r *request, body []byte, peer string) []byte {
+	if isAnything(r.target) {
+		return a.appendWhole(out, 200, "application/json", anything(r, body, peer), r)
+	}
+	if !r.http10 && r.keepAlive() && string(r.method) != "HEAD" {
+		return append(out, a.hello...)
+	}
+	return a.appendWhole(out, 200, "text/plain", []byte(Body), r)
+}
+
+// appendError appends an answer that refuses a request and closes the
+// connection.
+func (a *answers) appendError(out []byte, status int) []byte {
+	body := fmt.Appendf(nil, "%d %s\n", status, http.StatusText(status))
+	return a.appendWhole(out, status, "text/plain", body, &request{closes: true})
+}
+
+// appendWhole appends an answer with a Content-Length, which HTTP/1.0 needs.
+func (a *answers) appendWhole(out []byte, status int, contentType string, body []byte, r *request) []byte {
+	connection := "close"
+	if r.keepAlive() {
+		connection = "keep-alive"
+	}
+	out = fmt.Appendf(out, "HTTP/1.1 %d %s\r\nServer: %s\r\nDate: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: %s\r\n\r\n",
+		status, http.StatusText(status), serverName, a.date, contentType, len(body), connection)
+	if string(r.method) == "HEAD" {
+		return out
+	}
+	return append(out, body...)
+}
+
+func isAnything(target []byte) bool {
+	rest, ok := bytes.CutPrefix(target, []byte(anythingPath))
+	return ok && (len(rest) == 0 || rest[0] == '/' || rest[0] == '?')
+}
+
+// anythingAnswer is what httpbin tells about a request on /anything.
+type anythingAnswer struct {
+	Args    map[string]any    `json:"args"`
+	Data    string            `json:"data"`
+	Files   map[string]any    `json:"files"`
+	Form    map[string]any    `json:"form"`
+	Headers map[string]string `json:"headers"`
+	JSON    any               `json:"json"`
+	Method  string            `json:"method"`
+	Origin  string            `json:"origin"`
+	URL     string            `json:"url"`
+}
+
+// anything echoes the request as httpbin does.
+func anything(r *request, body []byte, peer string) []byte {
+	header, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(r.header))).ReadMIMEHeader()
+	if err != nil {
+		header = textproto.MIMEHeader{}
+	}
+	a := anythingAnswer{
+		Args:    map[string]any{},
+		Files:   map[string]any{},
+		Form:    map[string]any{},
+		Headers: map[string]string{},
+		Method:  string(r.method),
+		Origin:  peer,
+		URL:     "http://" + header.Get("Host") + string(r.target),
+	}
+	for name, values := range header {
+		a.Headers[name] = strings.Join(values, ",")
+	}
+	if forwarded := header.Get("X-Forwarded-For"); forwarded != "" {
+		a.Origin = forwarded
+	}
+	if u, err := url.ParseRequestURI(string(r.target)); err == nil {
+		a.Args = flat(u.Query())
+	}
+	a.readBody(header.Get("Content-Type"), body)
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	// Nothing in it can fail to encode: strings, and JSON read from the body.
+	_ = enc.Encode(a)
+	return out.Bytes()
+}
+
+// readBody tells forms, files and JSON apart by the content type.
+func (a *anythingAnswer) readBody(contentType string, body []byte) {
+	kind, params, err := mime.ParseMediaType(contentType)
+	if err == nil && kind == "application/x-www-form-urlencoded" {
+		if form, err := url.ParseQuery(string(body)); err == nil {
+			a.Form = flat(form)
+			return
+		}
+	}
+	if err == nil && kind == "multipart/form-data" && a.readParts(body, params["boundary"]) {
+		return
+	}
+	a.Data = string(body)
+	if json.Unmarshal(body, &a.JSON) != nil {
+		a.JSON = nil
+	}
+}
+
+// readParts reads a multipart form; false if it is none.
+func (a *anythingAnswer) readParts(body []byte, boundary string) bool {
+	parts := multipart.NewReader(bytes.NewReader(body), boundary)
+	form, files := url.Values{}, url.Values{}
+	for {
+		part, err := parts.NextPart()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return false
+		}
+		content, err := io.ReadAll(part)
+		if err != nil {
+			return false
+		}
+		if part.FileName() != "" {
+			files.Add(part.FormName(), string(content))
+		} else {
+			form.Add(part.FormName(), string(content))
+		}
+	}
+	maps.Copy(a.Form, flat(form))
+	maps.Copy(a.Files, flat(files))
+	return true
+}
+
+// flat gives a name with one value that value, and one with several a list, as
+// httpbin does.
+func flat(values url.Values) map[string]any {
+	out := map[string]any{}
+	for name, v := range values {
+		if len(v) == 1 {
+			out[name] = v[0]
+		} else {
+			out[name] = v
+		}
+	}
+	return out
+}

@@ -1,0 +1,340 @@
+package upstream
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"armrepro/upstream/eventloop"
+)
+
+// tick is how often a loop looks at the clock: for the Date header, for clients
+// that are too slow and for whether it should stop.
+const tick = 100 * time.Millisecond
+
+// readBuffer is shared by all connections of a loop.
+const readBuffer = 64 << 10
+
+// interest is registered once for the life of a connection; see the same name
+// in package load.
+const interest = eventloop.Readable | eventloop.Writable | unix.EPOLLRDHUP | unix.EPOLLET
+
+const hangUp = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
+
+// loop answers a share of the connections from one thread.
+type loop struct {
+	server  *Server
+	events  *eventloop.Loop
+	answers answers
+	// conns is indexed by descriptor. An entry is kept when its connection
+	// closes, and used again.
+	conns []*conn
+	buf   []byte
+	// out collects the answers to what one read brought.
+	out []byte
+	now time.Time
+	// full holds listeners that are not watched because no descriptor was
+	// left for a further connection.
+	full []int
+}
+
+func newLoop(s *Server) (*loop, error) {
+	events, err := eventloop.New()
+	if err != nil {
+		return nil, err
+	}
+	l := &loop{server: s, events: events, buf: make([]byte, readBuffer), now: time.Now()}
+	for _, fd := range s.listeners {
+		if err := events.Add(fd, eventloop.Readable|eventloop.Exclusive, int32(fd)); err != nil {
+			events.Close()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// run answers until the server is closed.
+func (l *loop) run() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	l.answers.refresh(l.now)
+	next := l.now.Add(tick)
+	for !l.server.stop.Load() {
+		n, err := l.events.Wait(tick)
+		if err != nil {
+			return err
+		}
+		for i := range n {
+			if err := l.handle(l.events.Event(i)); err != nil {
+				return err
+			}
+		}
+		if l.now = time.Now(); l.now.After(next) {
+			next = l.now.Add(tick)
+			if err := l.tick(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// close closes every connection and the epoll instance.
+func (l *loop) close() {
+	for _, c := range l.conns {
+		if c != nil && c.open {
+			unix.Close(int(c.fd))
+		}
+	}
+	l.events.Close()
+}
+
+func (l *loop) handle(ev eventloop.Event) error {
+	fd := int(ev.Token)
+	if fd >= len(l.conns) || l.conns[fd] == nil || !l.conns[fd].open {
+		for _, ln := range l.server.listeners {
+			if ln == fd {
+				return l.accept(fd)
+			}
+		}
+		return nil // Closed by an earlier event of the same batch.
+	}
+	c := l.conns[fd]
+	if ev.Ready&eventloop.Writable != 0 && len(c.out) > 0 {
+		l.flush(c)
+	}
+	if c.open && len(c.out) == 0 && (ev.Ready&(eventloop.Readable|hangUp) != 0 || c.paused) {
+		c.paused = false
+		l.receive(c, ev.Ready&hangUp != 0)
+	}
+	return nil
+}
+
+// accept takes every connection that waits.
+func (l *loop) accept(ln int) error {
+	for {
+		fd, _, err := unix.Accept4(ln, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		switch err {
+		case nil:
+		case unix.EAGAIN, unix.EINTR, unix.ECONNABORTED:
+			return nil
+		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
+			// It stays readable: watched on, it would spin.
+			l.full = append(l.full, ln)
+			return l.events.Remove(ln)
+		default:
+			return fmt.Errorf("accept connection: %w", err)
+		}
+		for fd >= len(l.conns) {
+			l.conns = append(l.conns, nil)
+		}
+		if l.conns[fd] == nil {
+			l.conns[fd] = &conn{fd: int32(fd)}
+		}
+		c := l.conns[fd]
+		c.open, c.since = true, l.now
+		if err := l.events.Add(fd, interest, int32(fd)); err != nil {
+			return err
+		}
+	}
+}
+
+// tick renews the date, watches listeners again that had to wait for a
+// descriptor, and ends connections whose time is over.
+func (l *loop) tick() error {
+	l.answers.refresh(l.now)
+	for _, ln := range l.full {
+		if err := l.events.Add(ln, eventloop.Readable|eventloop.Exclusive, int32(ln)); err != nil {
+			return err
+		}
+	}
+	l.full = l.full[:0]
+	for _, c := range l.conns {
+		if c != nil && c.open {
+			l.checkTime(c)
+		}
+	}
+	return nil
+}
+
+// checkTime ends a connection whose client is too slow.
+func (l *loop) checkTime(c *conn) {
+	age := l.now.Sub(c.since)
+	switch {
+	case c.lingering:
+		if age > lingerTimeout {
+			l.closeConn(c)
+		}
+	case len(c.out) > 0:
+		if age > readTimeout {
+			l.closeConn(c)
+		}
+	case c.idle():
+		if age > idleTimeout {
+			l.closeConn(c)
+		}
+	case age > readTimeout:
+		l.refuse(c, 408)
+		l.flush(c)
+	}
+}
+
+// receive reads what has arrived and answers what is complete.
+func (l *loop) receive(c *conn, hungUp bool) {
+	for {
+		n, errno := eventloop.Read(int(c.fd), l.buf)
+		switch {
+		case errno == unix.EAGAIN:
+			return
+		case errno != 0 || n == 0:
+			l.closeConn(c)
+			return
+		}
+		if !c.lingering {
+			l.process(c, l.buf[:n])
+			l.flush(c)
+		}
+		switch {
+		case !c.open:
+			return
+		case len(c.out) > 0:
+			// No further request is read before this one's client has
+			// taken its answer.
+			c.paused = true
+			return
+		case n < len(l.buf) && !hungUp:
+			return
+		}
+	}
+}
+
+// process answers every request that data completes, and keeps the rest.
+func (l *loop) process(c *conn, data []byte) {
+	if c.idle() {
+		c.since = l.now
+	}
+	if len(c.in) > 0 {
+		c.in = append(c.in, data...)
+		data = c.in
+	}
+	used := 0
+	for used < len(data) && !c.closing {
+		n := l.processOne(c, data[used:])
+		if n == 0 {
+			break
+		}
+		used += n
+	}
+	switch {
+	case c.closing || used == len(data):
+		c.in = nil
+	default:
+		c.in = append(c.in[:0], data[used:]...)
+	}
+}
+
+// processOne takes a request's head, or a part of its body, from data. It
+// returns how many bytes it took: 0 if a head is not complete.
+func (l *loop) processOne(c *conn, data []byte) int {
+	if c.pending != nil {
+		used, done, status := c.pending.read(data)
+		switch {
+		case status != 0:
+			l.refuse(c, status)
+		case done:
+			p := c.pending
+			c.pending = nil
+			l.answer(c, &p.request, p.body)
+		}
+		return used
+	}
+	r, used, status := parseRequest(data)
+	switch {
+	case status != 0:
+		l.refuse(c, status)
+		return len(data)
+	case used == 0:
+		return 0
+	case r.chunked || r.length > 0:
+		c.pending = newPending(data[:used])
+		if r.expects {
+			l.out = append(l.out, "HTTP/1.1 100 Continue\r\n\r\n"...)
+		}
+	default:
+		l.answer(c, &r, nil)
+	}
+	return used
+}
+
+func (l *loop) answer(c *conn, r *request, body []byte) {
+	var peer string
+	if isAnything(r.target) {
+		peer = peerIP(int(c.fd))
+	}
+	l.out = l.answers.appendAnswer(l.out, r, body, peer)
+	c.closing = !r.keepAlive()
+	c.since = l.now
+}
+
+func (l *loop) refuse(c *conn, status int) {
+	l.out = l.answers.appendError(l.out, status)
+	c.closing, c.pending, c.in = true, nil, nil
+	c.since = l.now
+}
+
+// flush sends the answers collected, and keeps what the client does not take.
+func (l *loop) flush(c *conn) {
+	out := l.out
+	if len(c.out) > 0 {
+		c.out = append(c.out, out...)
+		out = c.out
+	}
+	l.out = l.out[:0]
+	for len(out) > 0 {
+		n, errno := eventloop.Write(int(c.fd), out)
+		if errno == unix.EAGAIN {
+			break
+		}
+		if errno != 0 {
+			l.closeConn(c)
+			return
+		}
+		out = out[n:]
+	}
+	if len(out) > 0 {
+		c.out = append(c.out[:0], out...)
+		return
+	}
+	c.out = nil
+	if c.closing && !c.lingering {
+		c.lingering = true
+		c.since = l.now
+		if unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil {
+			l.closeConn(c)
+		}
+	}
+}
+
+func (l *loop) closeConn(c *conn) {
+	unix.Close(int(c.fd))
+	*c = conn{fd: c.fd}
+}
+
+// peerIP is the address of the client, or an empty string.
+func peerIP(fd int) string {
+	address, err := unix.Getpeername(fd)
+	if err != nil {
+		return ""
+	}
+	switch a := address.(type) {
+	case *unix.SockaddrInet4:
+		return net.IP(a.Addr[:]).String()
+	case *unix.SockaddrInet6:
+		return netip.AddrFrom16(a.Addr).Unmap().String()
+	}
+	return ""
+}

@@ -1,0 +1,145 @@
+// Package upstream answers what the nginx behind the published benchmarks
+// answered: ten bytes, chunked, text/plain, on every path; and on /anything/*
+// what httpbin answers there.
+//
+// It wants a process of its own: see package eventloop.
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Body is what every path but /anything/* answers.
+const Body = "1234567890"
+
+// Config says where to listen.
+type Config struct {
+	// Listen holds host:port addresses. Port 0 picks a free one.
+	Listen []string
+	// Loops is the number of event loops, each with a thread; 2 if it is 0,
+	// as the nginx of the published benchmarks had two workers.
+	Loops int
+}
+
+// Server answers requests until it is closed.
+type Server struct {
+	addrs     []string
+	listeners []int
+	loops     []*loop
+	threads   sync.WaitGroup
+	stop      atomic.Bool
+	errs      chan error
+}
+
+// Start listens on every address and begins to answer. An address that is taken
+// is an error that wraps EADDRINUSE.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	if len(cfg.Listen) == 0 {
+		return nil, errors.New("listen: no address given")
+	}
+	loops := cfg.Loops
+	if loops == 0 {
+		loops = 2
+	}
+	s := &Server{errs: make(chan error, loops)}
+	for _, address := range cfg.Listen {
+		if err := s.listen(ctx, address); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	for range loops {
+		l, err := newLoop(s)
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s.loops = append(s.loops, l)
+	}
+	for _, l := range s.loops {
+		s.threads.Go(func() {
+			if err := l.run(); err != nil {
+				s.errs <- err
+			}
+		})
+	}
+	return s, nil
+}
+
+// listen opens one listening socket. All loops share it: with a socket each
+// (SO_REUSEPORT) a second server on the same port would go unnoticed.
+func (s *Server) listen(ctx context.Context, address string) error {
+	var lc net.ListenConfig
+	lc.SetMultipathTCP(false)
+	ln, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	defer ln.Close()
+	tcp, ok := ln.(*net.TCPListener)
+	if !ok {
+		return fmt.Errorf("listen on %s: not a TCP address", address)
+	}
+	// The duplicate is out of the Go runtime's own epoll.
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", address, err)
+	}
+	var (
+		fd    int
+		dupes error
+	)
+	err = raw.Control(func(ours uintptr) {
+		fd, dupes = unix.FcntlInt(ours, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	if err := errors.Join(err, dupes); err != nil {
+		return fmt.Errorf("listen on %s: %w", address, err)
+	}
+	// Connections inherit it.
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+		return fmt.Errorf("listen on %s: set TCP_NODELAY: %w", address, err)
+	}
+	s.addrs = append(s.addrs, ln.Addr().String())
+	s.listeners = append(s.listeners, fd)
+	return nil
+}
+
+// Addrs are the addresses that it listens on, in Config's order.
+func (s *Server) Addrs() []string { return s.addrs }
+
+// Err delivers what ended a loop, if anything did.
+func (s *Server) Err() <-chan error { return s.errs }
+
+// Close stops the loops and closes every connection. It may be called twice.
+func (s *Server) Close() error {
+	s.stop.Store(true)
+	s.threads.Wait()
+	for _, l := range s.loops {
+		l.close()
+	}
+	s.loops = nil
+	for _, fd := range s.listeners {
+		unix.Close(fd)
+	}
+	s.listeners = nil
+	return nil
+}
+
+// How long a client may take, as nginx has it by default.
+const (
+	// readTimeout is for a request that has begun, and for a client that
+	// does not take its answer.
+	readTimeout = 60 * time.Second
+	// idleTimeout is for a connection between requests.
+	idleTimeout = 75 * time.Second
+	// lingerTimeout is for a client that goes on sending after an answer
+	// that closes the connection. Closing at once would reset the
+	// connection, and the client might never see the answer.
+	lingerTimeout = 2 * time.Second
+)
