@@ -45,7 +45,7 @@ type Route struct {
 	Path string
 	// Body is the Admin API's JSON for the route, upstream nodes included.
 	Body []byte
-	// WantBody is what the data plane has to answer on Path.
+	// WantBody is what the data plane has to answer on Path; empty for any.
 	WantBody string
 	// WantHeaders have to be present on the answer (X-RateLimit-Limit, …).
 	WantHeaders []string
