@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -29,6 +31,8 @@ type AttachConfig struct {
 	PrometheusURL string
 	// AdminKey is the Admin API's key.
 	AdminKey string
+	// RunDir is where runs leave things; empty means the temporary folders.
+	RunDir   string
 	Logger   zerolog.Logger
 	Timeouts Timeouts
 }
@@ -37,6 +41,8 @@ type AttachConfig struct {
 type attached struct {
 	core
 	port int
+	// closed is closed by Close.
+	closed chan struct{}
 	// master is the pid of its nginx master, 0 where it can't be seen.
 	master    int
 	unseen    error
@@ -63,7 +69,7 @@ func attach(ctx context.Context, cfg AttachConfig) (*attached, error) {
 		return nil, err
 	}
 	client := newHTTPClient()
-	a := &attached{port: portOf(gateway)}
+	a := &attached{port: portOf(gateway), closed: make(chan struct{})}
 	a.core = core{
 		info:     Info{Kind: "attach"},
 		prove:    prover{url: gateway.String(), client: client},
@@ -72,7 +78,11 @@ func attach(ctx context.Context, cfg AttachConfig) (*attached, error) {
 		log:      cfg.Logger,
 		expected: 1,
 		done:     make(chan struct{}),
-		ended:    func() error { return errors.New("the gateway has ended") },
+		ended:    func() error { return errGone },
+		runDir:   cfg.RunDir,
+		shared:   true,
+
+		metricOptional: true,
 	}
 	if err := a.identify(ctx); err != nil {
 		return nil, err
@@ -186,6 +196,27 @@ func (a *attached) findMaster(gateway *url.URL) {
 		a.unseen = fmt.Errorf("see the gateway's processes: whoever listens on port %d is in another container or belongs to another user", a.port)
 	default:
 		a.master = holders[0].PID
+		go a.watchMaster()
+	}
+}
+
+// watchEvery is how often a gateway that isn't our child is looked after.
+const watchEvery = time.Second / 2
+
+// watchMaster closes done when the gateway's master has ended.
+func (a *attached) watchMaster() {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-a.closed:
+			return
+		case <-ticker.C:
+			if errors.Is(syscall.Kill(a.master, 0), syscall.ESRCH) {
+				close(a.done)
+				return
+			}
+		}
 	}
 }
 
@@ -227,6 +258,7 @@ func (a *attached) Workers() ([]int, error) {
 // Close removes the route. The gateway itself is left running.
 func (a *attached) Close() error {
 	a.closeOnce.Do(func() {
+		close(a.closed)
 		if err := a.removeRoute(); err != nil {
 			a.closeErr = fmt.Errorf("leave the gateway as it was: %w", err)
 		}

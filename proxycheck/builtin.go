@@ -32,6 +32,8 @@ type BuiltinConfig struct {
 	EtcdPrefix string
 	// AdminKey is the Admin API's key; empty means a random one.
 	AdminKey string
+	// RunDir is where runs leave things; empty means the temporary folders.
+	RunDir string
 	// Dialect is the Admin API's, v2 or v3; empty means v3.
 	Dialect string
 	// Fault makes it fail in one of the ways that the gateway command
@@ -64,6 +66,7 @@ type builtin struct {
 // StartBuiltin starts the built-in gateway as a child process and returns when
 // its Admin API answers.
 func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
+	shared := cfg.EtcdPrefix != ""
 	cfg.setDefaults()
 	if len(cfg.Etcd) == 0 {
 		return nil, errors.New("start the built-in gateway: no etcd endpoint given")
@@ -84,6 +87,8 @@ func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
 		expected: 1,
 		done:     make(chan struct{}),
 		ended:    b.howEnded,
+		runDir:   cfg.RunDir,
+		shared:   shared,
 	}
 	if err := b.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the built-in gateway: %w", err), b.Close())
@@ -109,10 +114,7 @@ func (b *builtin) start(ctx context.Context) error {
 	if b.child, err = process.Start(process.Config{Path: b.cfg.Path, Args: args}); err != nil {
 		return err
 	}
-	go func() {
-		<-b.child.Done()
-		close(b.done)
-	}()
+	go b.watch(b.child)
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeouts.Start)
 	defer cancel()
 	ctx, cancelAlive := b.whileAlive(ctx)
@@ -179,6 +181,7 @@ func (b *builtin) Close() error {
 	b.closeOnce.Do(func() {
 		var errs []error
 		if b.child != nil {
+			b.closing.Store(true)
 			errs = append(errs, b.removeRoute(), b.child.Stop(syscall.SIGTERM, 2*time.Second))
 		}
 		if b.cleanEtcd != "" && b.child != nil {

@@ -140,6 +140,22 @@ func configYAML(s settings) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// parseEtcdSection reads what configYAML wrote about etcd. It is empty where
+// the file says nothing or can't be read.
+func parseEtcdSection(file []byte) etcdSection {
+	var c configFile
+	if yaml.Unmarshal(file, &c) != nil {
+		return etcdSection{}
+	}
+	switch {
+	case c.Deployment != nil:
+		return c.Deployment.Etcd
+	case c.Etcd != nil:
+		return *c.Etcd
+	}
+	return etcdSection{}
+}
+
 // droppedPlugins are those that the published benchmark took out: they cost
 // about 12% of the throughput (https://github.com/apache/apisix/issues/1993).
 var droppedPlugins = []string{"proxy-mirror", "proxy-cache"}

@@ -4,13 +4,18 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"armrepro/proxycheck/process"
 )
 
 // Timeouts bound the phases of starting and stopping a gateway. Zero means the
@@ -26,7 +31,7 @@ type Timeouts struct {
 	// Route bounds the wait for a route to be live, about 40 ms; default
 	// 15 s.
 	Route time.Duration
-	// Metric bounds the wait for a metric to count. From 3.15 APISIX
+	// Metric bounds the wait for a metric to count. From 3.14 APISIX
 	// recomputes them every 15 s; default 40 s.
 	Metric time.Duration
 	// Stop bounds the wait for the gateway to end after SIGTERM, about
@@ -68,15 +73,26 @@ type core struct {
 	routeID  string
 	timeouts Timeouts
 	log      zerolog.Logger
+	// runDir is where runs leave things.
+	runDir string
+	// shared says that the gateway or its etcd prefix outlives this run, so
+	// that a route of ours could be left in it.
+	shared bool
+	// metricOptional makes a metric that can't be seen a warning: a gateway
+	// that somebody else configured may export its metrics anywhere.
+	metricOptional bool
 	// expected is how many workers answer requests; at least 1.
 	expected int
 	// done is closed when the gateway has ended by itself.
 	done chan struct{}
+	// closing says that it is us who end it.
+	closing atomic.Bool
 	// ended says how it ended. It may be called once done is closed.
 	ended func() error
 
 	mu       sync.Mutex
 	applied  bool
+	claim    *os.File
 	warnings []Warning
 }
 
@@ -107,28 +123,58 @@ func (c *core) apply(ctx context.Context, r Route) error {
 	if err := c.keepClear(ctx, r.Path); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.applied = true // from here on there may be a route to remove
-	c.mu.Unlock()
-	if err := c.admin.put(ctx, c.routeID, r.Body); err != nil {
-		return fmt.Errorf("put the route %s: %w", r.Path, err)
+	if err := c.put(ctx, r); err != nil {
+		return err
 	}
 	routeCtx, cancelRoute := context.WithTimeout(ctx, c.timeouts.Route)
 	defer cancelRoute()
 	if err := c.prove.route(routeCtx, r, c.expected); err != nil {
 		return err
 	}
-	c.log.Debug().Str("path", r.Path).Msg("route is live")
+	c.log.Debug().Str("path", r.Path).Str("route", c.routeID).Msg("route is live")
 	if r.Metric == "" {
 		return nil
 	}
 	metricCtx, cancelMetric := context.WithTimeout(ctx, c.timeouts.Metric)
 	defer cancelMetric()
-	return c.prove.metric(metricCtx, r.Metric, c.routeID)
+	return c.proveMetric(metricCtx, r.Metric)
+}
+
+// put puts the route. From the first time on there may be one to remove.
+func (c *core) put(ctx context.Context, r Route) error {
+	c.mu.Lock()
+	first := !c.applied
+	c.applied = true
+	c.mu.Unlock()
+	if first && c.shared {
+		mark, err := claim(c.runDir, c.routeID)
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.claim = mark
+		c.mu.Unlock()
+	}
+	if err := c.admin.put(ctx, c.routeID, r.Body); err != nil {
+		return fmt.Errorf("put the route %s: %w", r.Path, err)
+	}
+	return nil
+}
+
+// proveMetric waits until the route's metric counts.
+func (c *core) proveMetric(ctx context.Context, metric string) error {
+	c.log.Info().Str("metric", metric).Msg("waiting for the route in the metrics, which APISIX from 3.14 recomputes every 15 s")
+	err := c.prove.metric(ctx, metric, c.routeID)
+	if err == nil || !c.metricOptional || ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return err
+	}
+	c.warn("metric-unproven", err.Error(), "see that the gateway exports its metrics on "+c.prove.metrics)
+	return nil
 }
 
 // keepClear refuses a path that another route of the gateway takes already:
-// putting ours beside it would change what that one's users get.
+// putting ours beside it would change what that one's users get. Routes that
+// killed runs of this machine have left are removed.
 func (c *core) keepClear(ctx context.Context, path string) error {
 	routes, err := c.admin.routes(ctx)
 	if err != nil {
@@ -139,14 +185,50 @@ func (c *core) keepClear(ctx context.Context, path string) error {
 		host = u.Hostname()
 	}
 	for _, r := range routes {
-		if r.id != c.routeID && r.takes(path, host) {
-			return &HintError{
-				Err:  fmt.Errorf("use %s on this gateway: its route %s takes it already (%s)", path, r.id, r.pattern()),
-				Hint: "an existing route is never touched: use a gateway without this one, or a scenario with another path",
-			}
+		if r.id == c.routeID || !r.takes(path, host) {
+			continue
+		}
+		left, err := c.removeLeft(ctx, r.id)
+		if err != nil {
+			return err
+		}
+		if left {
+			continue
+		}
+		return &HintError{
+			Err:  fmt.Errorf("use %s on this gateway: its route %s takes it already (%s)", path, r.id, r.pattern()),
+			Hint: takenHint(r.id),
 		}
 	}
 	return nil
+}
+
+func takenHint(id string) string {
+	if routeIDPattern.MatchString(id) {
+		return "another armrepro measures this gateway, or one on another machine was killed and left its route: delete it by the Admin API once that is sure"
+	}
+	return "an existing route is never touched: use a gateway without this one, or a scenario with another path"
+}
+
+// removeLeft removes a route that a killed run of this machine has left.
+func (c *core) removeLeft(ctx context.Context, id string) (bool, error) {
+	mark, err := takeOver(c.runDir, id)
+	if mark == nil || err != nil {
+		return false, err
+	}
+	if err := c.admin.delete(ctx, id); err != nil {
+		return false, errors.Join(fmt.Errorf("remove the route %s that a killed run has left: %w", id, err), mark.Close())
+	}
+	c.log.Info().Str("route", id).Msg("removed a route that a killed run had left")
+	return true, unclaim(mark)
+}
+
+// watch closes done if the gateway's process ends before Close.
+func (c *core) watch(p *process.Process) {
+	<-p.Done()
+	if !c.closing.Load() {
+		close(c.done)
+	}
 }
 
 // whileAlive is ctx until the gateway ends by itself.
@@ -169,19 +251,33 @@ const removeTimeout = 3 * time.Second
 // belongs to closing, which has to happen after the run's context has ended.
 func (c *core) removeRoute() error {
 	c.mu.Lock()
-	applied := c.applied
-	c.applied = false
+	applied, mark := c.applied, c.claim
+	c.applied, c.claim = false, nil
 	c.mu.Unlock()
-	if !applied || isClosed(c.done) {
+	if !applied {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
-	defer cancel()
-	if err := c.admin.delete(ctx, c.routeID); err != nil {
+	err := errGone
+	if !isClosed(c.done) {
+		ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
+		defer cancel()
+		err = c.admin.delete(ctx, c.routeID)
+	}
+	if err == nil {
+		return unclaim(mark)
+	}
+	if mark == nil {
+		if err == errGone {
+			return nil // it took its routes with it
+		}
 		return fmt.Errorf("remove the route %s: %w", c.routeID, err)
 	}
-	return nil
+	// The mark stays beside the route, unlocked, for the next run to find.
+	return errors.Join(fmt.Errorf("remove the route %s: %w", c.routeID, err), mark.Close())
 }
+
+// errGone says that there is no gateway to ask any more.
+var errGone = errors.New("the gateway has ended")
 
 func isClosed(ch <-chan struct{}) bool {
 	select {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -32,9 +33,9 @@ const (
 // newHome makes a home in runDir, or where runDir is empty in the first
 // temporary folder that will do.
 func newHome(runDir string, in *Install) (*home, error) {
-	parents := []string{runDir}
-	if runDir == "" {
-		parents = []string{os.TempDir(), "/tmp", "/var/tmp"}
+	parents, err := runDirs(runDir)
+	if err != nil {
+		return nil, err
 	}
 	var errs []error
 	for _, parent := range parents {
@@ -51,14 +52,6 @@ func newHome(runDir string, in *Install) (*home, error) {
 }
 
 func newHomeIn(parent string, in *Install) (*home, error) {
-	// APISIX compares the path with what the kernel says.
-	parent, err := filepath.EvalSymlinks(parent)
-	if err != nil {
-		return nil, err
-	}
-	if parent, err = filepath.Abs(parent); err != nil {
-		return nil, err
-	}
 	if err := checkHomeParent(parent); err != nil {
 		return nil, err
 	}
@@ -150,15 +143,35 @@ func (h *home) link(in *Install) error {
 
 func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
 
-// errorLog is the end of APISIX's error log, at most n lines.
+// errorLog is the end of what APISIX's error log says about errors, at most n
+// lines.
 func (h *home) errorLog(n int) string {
 	b, err := os.ReadFile(h.path("logs/error.log"))
 	if err != nil {
 		return ""
 	}
-	const enough = 16 << 10
-	return lastLines(string(b[max(0, len(b)-enough):]), n)
+	const enough = 64 << 10
+	return lastErrors(string(b[max(0, len(b)-enough):]), n)
 }
+
+// lastErrors picks the last n lines of an nginx error log that are worse than a
+// warning, and what follows them, such as a Lua traceback.
+func lastErrors(log string, n int) string {
+	var picked []string
+	taking := false
+	for line := range strings.Lines(log) {
+		if m := logLevel.FindStringSubmatch(line); m != nil {
+			taking = m[1] != "warn" && m[1] != "notice" && m[1] != "info" && m[1] != "debug"
+		}
+		if taking {
+			picked = append(picked, strings.TrimSpace(line))
+		}
+	}
+	return lastLines(strings.Join(picked, "\n"), n)
+}
+
+// logLevel is in every line of nginx's that begins an entry.
+var logLevel = regexp.MustCompile(`^(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d|nginx:) \[(\w+)\]`)
 
 // emptyAccessLog drops what earlier scenarios logged. The log stays on, since
 // its cost is part of the published figures, but need not fill the disk; nginx

@@ -107,6 +107,8 @@ func StartNative(ctx context.Context, cfg NativeConfig) (Gateway, error) {
 		expected: cfg.Workers,
 		done:     make(chan struct{}),
 		ended:    n.howEnded,
+		runDir:   cfg.RunDir,
+		shared:   cfg.EtcdPrefix != "",
 	}
 	client := newHTTPClient()
 	adminPort := cfg.Ports.Data
@@ -272,10 +274,7 @@ func (n *native) startMaster(context.Context) error {
 	if err != nil {
 		return err
 	}
-	go func() {
-		<-n.master.Done()
-		close(n.done)
-	}()
+	go n.watch(n.master)
 	return nil
 }
 
@@ -371,6 +370,7 @@ func (n *native) Close() error {
 	n.closeOnce.Do(func() {
 		var errs []error
 		if n.master != nil {
+			n.closing.Store(true)
 			errs = append(errs, n.removeRoute(), n.master.Stop(syscall.SIGTERM, n.cfg.Timeouts.Stop))
 		}
 		if n.cleanEtcd {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,9 +24,9 @@ const sweepTimeout = 5 * time.Second
 // folders. It belongs before CheckPorts, or a gateway that is still ending
 // would be taken for one that holds its ports.
 func Sweep(ctx context.Context, runDir string) error {
-	dirs := []string{runDir}
-	if runDir == "" {
-		dirs = []string{os.TempDir(), "/tmp", "/var/tmp"}
+	dirs, err := runDirs(runDir)
+	if err != nil {
+		return err
 	}
 	var errs []error
 	for _, dir := range dirs {
@@ -64,6 +65,7 @@ func sweepHome(ctx context.Context, dir string) error {
 	if err := endProcessesIn(ctx, dir); err != nil {
 		return err
 	}
+	removeLeftKeys(filepath.Join(dir, "conf/config.yaml"))
 	return os.RemoveAll(dir)
 }
 
@@ -101,4 +103,19 @@ func processesIn(dir string) []int {
 		}
 	}
 	return pids
+}
+
+// ownPrefix is the etcd prefix of a run that was given none.
+var ownPrefix = regexp.MustCompile(`^/armrepro-[0-9a-f]{8}$`)
+
+// removeLeftKeys removes what a killed run has left in an etcd that is still
+// there. An etcd that has died with its run has nothing to be removed from.
+func removeLeftKeys(configFile string) {
+	file, err := os.ReadFile(configFile)
+	if err != nil {
+		return
+	}
+	if etcd := parseEtcdSection(file); ownPrefix.MatchString(etcd.Prefix) {
+		_ = removeKeys(etcd.Host, etcd.Prefix)
+	}
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Config says what to start.
@@ -71,7 +73,8 @@ func Start(cfg Config) (*Process, error) {
 	p.cmd.Stdout = tee(cfg.Stdout, p.tail)
 	p.cmd.Stderr = tee(cfg.Stderr, p.tail)
 	p.cmd.ExtraFiles = cfg.ExtraFiles
-	// A grandchild that inherits the pipes must not keep Wait from returning.
+	// A grandchild that left the group but kept the pipes must not keep Wait
+	// from returning.
 	p.cmd.WaitDelay = time.Second
 	signal := cfg.DeathSignal
 	if signal == 0 {
@@ -84,13 +87,23 @@ func Start(cfg Config) (*Process, error) {
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", cfg.Path, err)
 	}
-	go func() {
-		p.err = p.cmd.Wait()
-		// A master that was killed leaves its workers behind, in its group.
-		_ = syscall.Kill(-p.Pid(), syscall.SIGKILL)
-		close(p.done)
-	}()
+	go p.wait()
 	return p, nil
+}
+
+// wait waits for the child and then ends its whole group: a master that was
+// killed leaves its workers behind in it. The group is killed before the child
+// is reaped, since from then on its pid may be another's.
+func (p *Process) wait() {
+	for {
+		err := unix.Waitid(unix.P_PID, p.Pid(), nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	_ = syscall.Kill(-p.Pid(), syscall.SIGKILL)
+	p.err = p.cmd.Wait()
+	close(p.done)
 }
 
 // Pid is the child's process id.
@@ -119,8 +132,9 @@ func (p *Process) Stop(signal syscall.Signal, grace time.Duration) error {
 		return nil
 	case <-timer.C:
 	}
-	// The child is not yet waited for, so its process group id is still its.
-	if err := syscall.Kill(-p.Pid(), syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+	// The signal goes to the child alone, through a handle that can't mean
+	// another process; the end of the child ends its group.
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill process %d: %w", p.Pid(), err)
 	}
 	<-p.done

@@ -1,0 +1,144 @@
+package proxycheck
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"armrepro/embed"
+)
+
+// checksums describes every file under dir: mode, and contents or link target.
+func checksums(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	sums := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		what := ""
+		switch {
+		case info.Mode().IsRegular():
+			f, err := os.Open(path)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			h := sha256.New()
+			if _, err := io.Copy(h, f); err != nil {
+				return err
+			}
+			what = fmt.Sprintf("%x", h.Sum(nil))
+		case info.Mode()&fs.ModeSymlink != 0:
+			if what, err = os.Readlink(path); err != nil {
+				return err
+			}
+		}
+		sums[path] = fmt.Sprint(info.Mode(), info.ModTime().UnixNano(), " ", what)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sums) < 5 {
+		t.Fatalf("%s holds %d files: it is no install", dir, len(sums))
+	}
+	return sums
+}
+
+func sameChecksums(t *testing.T, before, after map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the install was changed (-before +after):\n%s", diff)
+	}
+}
+
+// alive says whether the process exists and isn't a zombie.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+func startEtcd(t *testing.T) (endpoint string) {
+	t.Helper()
+	s, err := embed.Start(t.Context(), embed.Config{Listen: "127.0.0.1:0", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s.Endpoint()
+}
+
+// freePort is a port that was free a moment ago.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func freePorts(t *testing.T) NativePorts {
+	t.Helper()
+	return NativePorts{
+		Data: freePort(t), Admin: freePort(t), Control: freePort(t),
+		Prometheus: freePort(t), TLS: freePort(t),
+	}
+}
+
+// upstreamBody is what the upstream of the published benchmark answers.
+const upstreamBody = "1234567890"
+
+// startUpstream starts an upstream and returns its host and port.
+func startUpstream(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		io.WriteString(w, upstreamBody)
+	}))
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
+func plainRoute(upstream string) Route {
+	return Route{
+		Path:           "/hello",
+		Body:           fmt.Appendf(nil, `{"uri":"/hello","plugins":{},"upstream":{"type":"roundrobin","nodes":{%q:1}}}`, upstream),
+		WantBody:       upstreamBody,
+		WithoutHeaders: []string{"X-RateLimit-Limit", "X-RateLimit-Remaining"},
+	}
+}
+
+func pluginRoute(upstream string) Route {
+	return Route{
+		Path:        "/hello",
+		Body:        fmt.Appendf(nil, `{"uri":"/hello","plugins":{"limit-count":{"count":2000000000000,"time_window":60,"rejected_code":503,"key":"remote_addr"},"prometheus":{}},"upstream":{"type":"roundrobin","nodes":{%q:1}}}`, upstream),
+		WantBody:    upstreamBody,
+		WantHeaders: []string{"X-RateLimit-Limit", "X-RateLimit-Remaining"},
+		Metric:      "apisix_http_status",
+	}
+}
