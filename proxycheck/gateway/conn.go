@@ -1,0 +1,124 @@
+package gateway
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// maxRequests is how many requests a client connection serves before it is
+// closed, as nginx's keepalive_requests has it.
+const maxRequests = 1000
+
+// clientConn is a client's connection that counts its bytes and requests.
+type clientConn struct {
+	net.Conn
+	ip       string
+	in, out  atomic.Uint64
+	requests int
+	// bill takes the bytes since the last answer, if set.
+	bill *bandwidth
+	// billedIn and billedOut are what has been accounted for.
+	billedIn, billedOut uint64
+	state               http.ConnState
+}
+
+// bandwidth counts the bytes of one route and node.
+type bandwidth struct{ ingress, egress prometheus.Counter }
+
+func (c *clientConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.in.Add(uint64(n))
+	return n, err
+}
+
+func (c *clientConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.out.Add(uint64(n))
+	return n, err
+}
+
+// settle accounts for the bytes of the answer that has just been sent.
+func (c *clientConn) settle() {
+	in, out := c.in.Load(), c.out.Load()
+	if c.bill != nil {
+		c.bill.ingress.Add(float64(in - c.billedIn))
+		c.bill.egress.Add(float64(out - c.billedOut))
+		c.bill = nil
+	}
+	c.billedIn, c.billedOut = in, out
+}
+
+// clientListener accepts clientConns.
+type clientListener struct{ net.Listener }
+
+func (l clientListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	ip, _, err := net.SplitHostPort(conn.RemoteAddr().String())
+	if err != nil {
+		ip = conn.RemoteAddr().String()
+	}
+	return &clientConn{Conn: conn, ip: ip}, nil
+}
+
+type connKey struct{}
+
+// withConn makes the connection known to the handlers.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
+}
+
+// connOf is the connection that r came on.
+func connOf(r *http.Request) *clientConn {
+	conn, _ := r.Context().Value(connKey{}).(*clientConn)
+	return conn
+}
+
+// connCounts are the figures of nginx's status page. A connection that has
+// sent no request yet is reading.
+type connCounts struct {
+	accepted, requests        atomic.Uint64
+	reading, writing, waiting atomic.Int64
+}
+
+// change follows a connection from one state to another. net/http calls it in
+// the goroutine that serves the connection.
+func (n *connCounts) change(conn net.Conn, to http.ConnState) {
+	c, ok := conn.(*clientConn)
+	if !ok {
+		return
+	}
+	switch to {
+	case http.StateNew:
+		n.accepted.Add(1)
+	case http.StateIdle, http.StateClosed:
+		c.settle()
+	}
+	if to != http.StateNew {
+		if gauge := n.gauge(c.state); gauge != nil {
+			gauge.Add(-1)
+		}
+	}
+	c.state = to
+	if gauge := n.gauge(to); gauge != nil {
+		gauge.Add(1)
+	}
+}
+
+func (n *connCounts) gauge(s http.ConnState) *atomic.Int64 {
+	switch s {
+	case http.StateNew:
+		return &n.reading
+	case http.StateActive:
+		return &n.writing
+	case http.StateIdle:
+		return &n.waiting
+	}
+	return nil
+}

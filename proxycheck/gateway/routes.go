@@ -1,0 +1,201 @@
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// route is a route that the data plane serves.
+type route struct {
+	*spec
+	// value is what etcd holds, to tell whether a route has changed.
+	value    []byte
+	balancer *balancer
+	limiter  *limiter
+	// label is the route's label on metrics.
+	label string
+	// from is when the route begins to be served: the fault not-found-for.
+	// Zero means at once.
+	from time.Time
+}
+
+// table is what the data plane looks routes up in. It never changes; another
+// takes its place.
+type table struct {
+	exact map[string]*route
+	// prefixes are the routes that end in an asterisk, longest first.
+	prefixes []*route
+}
+
+// find returns the route for a path: the exact one, else the longest prefix.
+func (t *table) find(path string) *route {
+	if r, ok := t.exact[path]; ok {
+		return r
+	}
+	for _, r := range t.prefixes {
+		if strings.HasPrefix(path, strings.TrimSuffix(r.uri, "*")) {
+			return r
+		}
+	}
+	return nil
+}
+
+// newTable orders routes. Of two with the same uri the one with the higher
+// priority counts, then the one with the lower id.
+func newTable(routes map[string]*route) *table {
+	t := &table{exact: map[string]*route{}}
+	sorted := make([]*route, 0, len(routes))
+	for _, r := range routes {
+		if !r.disabled {
+			sorted = append(sorted, r)
+		}
+	}
+	slices.SortFunc(sorted, func(a, b *route) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.id, b.id))
+	})
+	for _, r := range sorted {
+		if strings.HasSuffix(r.uri, "*") {
+			t.prefixes = append(t.prefixes, r)
+		} else if t.exact[r.uri] == nil {
+			t.exact[r.uri] = r
+		}
+	}
+	slices.SortStableFunc(t.prefixes, func(a, b *route) int { return len(b.uri) - len(a.uri) })
+	return t
+}
+
+// routes keeps the table in step with etcd.
+type routes struct {
+	etcd    *etcd
+	prefix  string // of the keys, such as /apisix/routes/
+	dialect Dialect
+	log     zerolog.Logger
+	// hide is the fault not-found-for.
+	hide      time.Duration
+	table     atomic.Pointer[table]
+	reachable atomic.Bool
+	// byID is used by one goroutine only.
+	byID map[string]*route
+}
+
+// The pauses between attempts to reach an etcd that is away.
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = time.Second
+)
+
+// load reads every route and returns the revision to watch from.
+func (s *routes) load(ctx context.Context) (int64, error) {
+	kvs, revision, err := s.etcd.read(ctx, underPrefix(s.prefix))
+	s.reachable.Store(err == nil)
+	if err != nil {
+		return 0, err
+	}
+	before := s.byID
+	s.byID = map[string]*route{}
+	for _, kv := range kvs {
+		if id, ok := s.routeID(kv.Key); ok {
+			s.set(id, kv.Value, before[id], time.Time{})
+		}
+	}
+	s.table.Store(newTable(s.byID))
+	return revision + 1, nil
+}
+
+// follow applies what changes after revision until ctx ends. When etcd goes
+// away the routes stay as they are, and are read again when it is back.
+func (s *routes) follow(ctx context.Context, revision int64) {
+	pause := firstPause
+	for ctx.Err() == nil {
+		err := s.etcd.watch(ctx, underPrefix(s.prefix), revision, func(events []event, next int64) {
+			revision = next
+			s.apply(events)
+		})
+		for err != nil && ctx.Err() == nil {
+			s.reachable.Store(false)
+			s.log.Warn().Err(err).Dur("pause", pause).Msg("etcd is away, its routes stay")
+			sleep(ctx, pause)
+			pause = min(2*pause, longestPause)
+			if revision, err = s.load(ctx); err == nil {
+				s.log.Info().Msg("etcd is back, its routes are read again")
+				pause = firstPause
+			}
+		}
+	}
+}
+
+// apply makes the changes live.
+func (s *routes) apply(events []event) {
+	var from time.Time
+	if s.hide > 0 {
+		from = time.Now().Add(s.hide)
+	}
+	for _, e := range events {
+		id, ok := s.routeID(e.KV.Key)
+		switch {
+		case !ok:
+		case e.deleted():
+			delete(s.byID, id)
+		default:
+			s.set(id, e.KV.Value, s.byID[id], from)
+		}
+	}
+	s.table.Store(newTable(s.byID))
+}
+
+// set reads a route's value. A route that did not change keeps its counters; a
+// value that is no route, such as the placeholders that APISIX writes, is
+// passed over.
+func (s *routes) set(id string, value []byte, before *route, from time.Time) {
+	delete(s.byID, id)
+	if before != nil && bytes.Equal(before.value, value) {
+		s.byID[id] = before
+		return
+	}
+	o, err := parseObject(value)
+	if err != nil {
+		s.log.Debug().Err(err).Str("id", id).Msg("a key that is no route")
+		return
+	}
+	o["id"] = id
+	sp, err := parseSpec(o, s.dialect)
+	if err != nil {
+		s.log.Warn().Err(err).Str("id", id).Msg("a route that cannot be served")
+		return
+	}
+	s.byID[id] = newRoute(sp, value, from)
+}
+
+func newRoute(sp *spec, value []byte, from time.Time) *route {
+	r := &route{spec: sp, value: value, balancer: newBalancer(sp.nodes), label: sp.id, from: from}
+	if sp.preferName && sp.name != "" {
+		r.label = sp.name
+	}
+	if sp.limit != nil {
+		r.limiter = newLimiter(sp.limit)
+	}
+	return r
+}
+
+// routeID takes a route's id from its key.
+func (s *routes) routeID(key []byte) (string, bool) {
+	id, ok := strings.CutPrefix(string(key), s.prefix)
+	return id, ok && validID(id)
+}
+
+// sleep pauses until d is over or ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
