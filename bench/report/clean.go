@@ -16,12 +16,19 @@ func printable(r bench.Result) bench.Result {
 	for _, s := range []*string{
 		&r.Tool.Name, &r.Tool.Version,
 		&r.Machine.CPU.Implementer, &r.Machine.CPU.Part, &r.Machine.CPU.Variant, &r.Machine.CPU.Revision,
-		&r.Machine.CPU.Core, &r.Machine.CPU.Product,
-		&r.Machine.Cloud, &r.Machine.Instance, &r.Machine.Arch, &r.Machine.Kernel,
+		&r.Machine.CPU.Vendor, &r.Machine.CPU.Core, &r.Machine.CPU.Product,
+		&r.Machine.CPU.Frequency.ClaimedBy, &r.Machine.Hypervisor, &r.Machine.Container,
+		&r.Machine.Allowed, &r.Machine.EmulatedWhy,
+		&r.Machine.Cloud, &r.Machine.Instance, &r.Machine.Arch, &r.Machine.Kernel, &r.Machine.OS,
 		&r.Gateway.Kind, &r.Gateway.Name, &r.Gateway.Version,
 		&r.Etcd.Version,
 	} {
 		*s = clean(*s)
+	}
+	r.Machine.CPU.Kinds = slices.Clone(r.Machine.CPU.Kinds)
+	for i := range r.Machine.CPU.Kinds {
+		k := &r.Machine.CPU.Kinds[i]
+		k.Core = clean(k.Core)
 	}
 	r.Gateway.Plugins = slices.Clone(r.Gateway.Plugins)
 	for i, p := range r.Gateway.Plugins {
@@ -65,11 +72,8 @@ func clean(s string) string {
 	return b.String()
 }
 
-// unprintable reports whether r may not be sent to a terminal as it is. A
-// combining mark is left out too: without limit they overwrite other lines.
-func unprintable(r rune) bool {
-	return !unicode.IsPrint(r) || unicode.In(r, unicode.Mn, unicode.Me)
-}
+// unprintable reports whether r may not be sent to a terminal as it is.
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // escape writes r as JSON and Go write it in a string.
 func escape(b *strings.Builder, r rune) {

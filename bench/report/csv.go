@@ -16,14 +16,15 @@ import (
 // empty field.
 var csvHeader = []string{
 	"started", "tool_version", "verdict", "scenario", "run",
-	"requests", "seconds", "qps", "bytes", "reconnects",
+	"requests", "seconds", "qps", "bytes", "reconnects", "load_busy_cores",
 	"latency_mean_us", "latency_mean_wrk_us", "latency_stdev_us", "latency_max_us",
 	"latency_p50_us", "latency_p90_us", "latency_p99_us", "latency_p999_us",
 	"errors_connect", "errors_read", "errors_write", "errors_timeout", "errors_status",
 	"cpu_gateway_cores", "cpu_upstream_cores", "cpu_load_cores", "cpu_etcd_cores", "cpu_steal_cores",
 	"rss_gateway_bytes", "rss_upstream_bytes", "rss_load_bytes", "rss_etcd_bytes",
-	"product", "core", "implementer", "part", "variant", "revision",
-	"cloud", "instance", "arch", "kernel", "page_size_bytes", "cores", "memory_bytes",
+	"product", "core", "vendor", "implementer", "part", "variant", "revision",
+	"cloud", "instance", "hypervisor", "container", "arch", "os", "kernel",
+	"page_size_bytes", "cores", "usable_cores", "memory_bytes",
 	"gateway_kind", "gateway_name", "gateway_version", "gateway_workers", "gateway_plugins",
 	"etcd_version", "etcd_embedded",
 	"duration_s", "warmup_s", "connections", "threads", "runs", "workers", "upstreams", "timeout_s",
@@ -68,7 +69,8 @@ func writeCSV(w io.Writer, results []bench.Result, _ Options) error {
 // csvRun is what one run measured.
 func csvRun(run bench.Run) []string {
 	l, e := run.Latency, run.Errors
-	fields := []string{count(run.Requests), csvFloat(run.Seconds), csvFloat(run.QPS), count(run.Bytes), count(run.Reconnects)}
+	fields := []string{count(run.Requests), csvFloat(run.Seconds), csvFloat(run.QPS), count(run.Bytes), count(run.Reconnects),
+		csvFloat(run.Busy)}
 	for _, v := range []*float64{l.Mean, l.MeanWrk, l.Stdev, l.Max, l.P50, l.P90, l.P99, l.P999} {
 		fields = append(fields, csvFigure(v, csvFloat))
 	}
@@ -92,10 +94,11 @@ func csvContext(r bench.Result) []string {
 		codes = append(codes, w.Code)
 	}
 	return []string{
-		csvText(m.CPU.Product), csvText(m.CPU.Core),
+		csvText(m.CPU.Product), csvText(m.CPU.Core), csvText(m.CPU.Vendor),
 		csvText(m.CPU.Implementer), csvText(m.CPU.Part), csvText(m.CPU.Variant), csvText(m.CPU.Revision),
-		csvText(m.Cloud), csvText(m.Instance), csvText(m.Arch), csvText(m.Kernel),
-		csvPositive(m.PageSize), csvPositive(m.Cores), csvPositive(m.MemoryBytes),
+		csvText(m.Cloud), csvText(m.Instance), csvText(m.Hypervisor), csvText(m.Container), csvText(m.Arch), csvText(m.OS), csvText(m.Kernel),
+		csvPositive(m.PageSize, strconv.Itoa), csvPositive(m.Cores, strconv.Itoa),
+		csvPositive(m.UsableCores, csvFloat), csvPositive(m.MemoryBytes, count),
 		csvText(g.Kind), csvText(g.Name), csvText(g.Version),
 		csvFigure(g.Workers, strconv.Itoa), csvText(strings.Join(g.Plugins, " ")),
 		csvText(r.Etcd.Version), strconv.FormatBool(r.Etcd.Embedded),
@@ -123,9 +126,10 @@ func csvFigure[T any](v *T, format func(T) string) string {
 	return format(*v)
 }
 
-func csvPositive[T int | uint64](n T) string {
+// csvPositive leaves the field empty for the zero of an unknown figure.
+func csvPositive[T int | uint64 | float64](n T, format func(T) string) string {
 	if n <= 0 {
 		return ""
 	}
-	return strconv.FormatUint(uint64(n), 10)
+	return format(n)
 }

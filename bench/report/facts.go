@@ -9,22 +9,90 @@ import (
 	"armrepro/bench/machine"
 )
 
-// machineSection is what the figures were measured on.
+// machineSection is what the figures were measured on, as far as it moves
+// them.
 func machineSection(m machine.Machine) section {
-	return section{title: "Machine", facts: []fact{
-		{"product", known(m.CPU.Product)},
-		{"core", join(" ", known(m.CPU.Core), midr(m.CPU))},
-		{"cloud", known(m.Cloud)},
-		{"instance", known(m.Instance)},
-		{"architecture", known(m.Arch)},
-		{"kernel", known(m.Kernel)},
-		{"page size", positive(m.PageSize, func(n int) string { return size(uint64(n)) })},
-		{"cores", positive(m.Cores, strconv.Itoa)},
-		{"memory", positive(m.MemoryBytes, size)},
-	}}
+	facts := []fact{{"product", known(m.CPU.Product)}, {"core", coreFact(m.CPU)}}
+	optional := func(label, value string) {
+		if value != "" {
+			facts = append(facts, fact{label, value})
+		}
+	}
+	optional("MIDR", midr(m.CPU))
+	optional("frequency", frequency(m.CPU.Frequency))
+	if m.Emulated {
+		optional("emulated", join(", ", "yes", m.EmulatedWhy))
+	}
+	facts = append(facts, fact{"cloud", known(m.Cloud)}, fact{"instance", known(m.Instance)})
+	optional("hypervisor", m.Hypervisor)
+	optional("container", m.Container)
+	return section{title: "Machine", facts: append(facts,
+		fact{"architecture", known(m.Arch)},
+		fact{"system", known(m.OS)},
+		fact{"kernel", known(m.Kernel)},
+		fact{"page size", positive(m.PageSize, pageSize)},
+		fact{"cores", coresFact(m)},
+		fact{"memory", positive(m.MemoryBytes, size)},
+	)}
 }
 
-// midr is the evidence for the core's name.
+// coreFact names the core, or each kind of several.
+func coreFact(c machine.CPU) string {
+	if len(c.Kinds) == 0 {
+		return known(c.Core)
+	}
+	var kinds []string
+	for _, k := range c.Kinds {
+		kinds = append(kinds, fmt.Sprintf("%d × %s", k.Count, known(k.Core)))
+	}
+	return strings.Join(kinds, ", ")
+}
+
+// coresFact counts the cores, and says which of them could be used where that
+// is not all.
+func coresFact(m machine.Machine) string {
+	var limits []string
+	if m.UsableCores > 0 && m.UsableCores != float64(m.Cores) {
+		limits = append(limits, "usable "+shortest(m.UsableCores))
+		if m.Allowed != "" {
+			limits = append(limits, "allowed "+m.Allowed)
+		}
+		if m.QuotaCores > 0 {
+			limits = append(limits, "quota "+shortest(m.QuotaCores))
+		}
+	}
+	if m.ThreadsPerCore > 1 {
+		limits = append(limits, fmt.Sprintf("%d threads a core", m.ThreadsPerCore))
+	}
+	return join(", ", append([]string{positive(m.Cores, strconv.Itoa)}, limits...)...)
+}
+
+func frequency(f machine.Frequency) string {
+	var measured, claimed string
+	if f.MeasuredMHz > 0 {
+		measured = fixed(f.MeasuredMHz, 0) + " MHz measured"
+	}
+	if f.ClaimedMHz > 0 {
+		claimed = join(" ", fixed(f.ClaimedMHz, 0)+" MHz claimed", prefixed("by ", f.ClaimedBy))
+	}
+	return join(", ", measured, claimed)
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+func pageSize(n int) string {
+	if n%1024 != 0 {
+		return strconv.Itoa(n) + " B"
+	}
+	return strconv.Itoa(n/1024) + " KiB"
+}
+
+// midr is the evidence for the core's name; only Arm's cores have it.
 func midr(c machine.CPU) string {
 	var parts []string
 	for _, f := range []fact{
@@ -34,10 +102,7 @@ func midr(c machine.CPU) string {
 			parts = append(parts, f.label+" "+f.value)
 		}
 	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "(" + strings.Join(parts, ", ") + ")"
+	return strings.Join(parts, ", ")
 }
 
 // positive prints n, or the mark for a missing figure if n is zero: a machine

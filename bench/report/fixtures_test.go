@@ -34,10 +34,10 @@ func validResult() bench.Result {
 		Tool:    bench.Tool{Name: "armrepro", Version: "v0.1.0"},
 		Started: time.Date(2026, 9, 28, 10, 56, 52, 0, time.UTC),
 		Machine: machine.Machine{
-			CPU: machine.CPU{Implementer: "0x41", Part: "0xd0c", Variant: "0x3", Revision: "0x1",
+			CPU: machine.CPU{Implementer: "0x41", Part: "0xd0c", Variant: "0x3", Revision: "1", Vendor: "Arm", BogoMIPS: 50, Frequency: machine.Frequency{MeasuredMHz: 2994},
 				Core: "Neoverse N1", Product: "Ampere Altra"},
-			Cloud: "OCI", Instance: "VM.Standard.A1.Flex", Arch: "arm64", Kernel: "5.15.0-1018-oracle",
-			PageSize: 4096, Cores: 2, MemoryBytes: 4093124608,
+			Cloud: "OCI", Instance: "VM.Standard.A1.Flex", Arch: "arm64", Kernel: "5.15.0-1018-oracle", OS: "Ubuntu 22.04",
+			PageSize: 4096, Cores: 2, UsableCores: 2, MemoryBytes: 4093124608, Hypervisor: "KVM", Container: "none",
 		},
 		Gateway: bench.GatewayInfo{Kind: "native", Name: "APISIX", Version: "2.15.0", Workers: new(1),
 			Plugins: []string{"limit-count", "prometheus"}},
@@ -139,12 +139,19 @@ func wideResult() bench.Result {
 	r := validResult()
 	for i := range r.Scenarios {
 		s := r.Scenarios[i]
-		r.Scenarios[i] = scenario(s.Name, s.Title, run(123456789.12, 9876543210), run(1e15, 1e300), run(1, 0.001))
+		r.Scenarios[i] = scenario(s.Name, s.Title, run(123456789.12, 9876543210), run(2e9, 1e300), run(1, 0.5))
 	}
 	r.Settings.Runs = 3
 	r.Settings.Connections = 1000000
-	r.Machine.Cores = 1024
-	r.Machine.MemoryBytes = 1 << 63
+	r.Machine.Cores, r.Machine.UsableCores, r.Machine.QuotaCores, r.Machine.Allowed = 1024, 1.5, 1.5, "0-3,8"
+	r.Machine.ThreadsPerCore = 8
+	r.Machine.CPU.Kinds = []machine.Kind{
+		{Implementer: "0x41", Part: "0xd0b", Variant: "0x4", Revision: "0", Core: "Cortex-A76", CPUs: "0-511", Count: 512},
+		{Implementer: "0x41", Part: "0xd05", Variant: "0x2", Revision: "0", Core: "Cortex-A55", CPUs: "512-1023", Count: 512},
+	}
+	r.Machine.CPU.Frequency = machine.Frequency{MeasuredMHz: 2394.4, ClaimedMHz: 2400, ClaimedBy: "cpufreq"}
+	r.Machine.Emulated, r.Machine.EmulatedWhy = true, "no implementer in /proc/cpuinfo"
+	r.Machine.MemoryBytes = 1 << 50
 	return r
 }
 
@@ -154,10 +161,10 @@ const hostile = "\x1b[31m=1+1|`<b>\r\n\u009b2J\u202e\x07\x00\t*_[x](y)\u0301 \xf
 func hostileResult() bench.Result {
 	r := warningsResult()
 	r.Tool = bench.Tool{Name: hostile, Version: "=cmd"}
-	r.Machine.CPU = machine.CPU{Implementer: hostile, Part: hostile, Variant: hostile, Revision: hostile,
+	r.Machine.CPU = machine.CPU{Implementer: hostile, Part: hostile, Variant: hostile, Revision: hostile, Vendor: hostile,
 		Core: "@" + hostile, Product: "=" + hostile}
 	r.Machine.Cloud, r.Machine.Instance = "+"+hostile, "-"+hostile
-	r.Machine.Arch, r.Machine.Kernel = hostile, hostile
+	r.Machine.Arch, r.Machine.Kernel, r.Machine.OS = hostile, hostile, hostile
 	r.Gateway.Name, r.Gateway.Version = hostile, hostile
 	r.Gateway.Plugins = []string{hostile, hostile}
 	r.Etcd.Version = hostile
@@ -187,8 +194,8 @@ func run(qps, us float64) bench.Run {
 	return bench.Run{
 		Result: load.Result{
 			Requests: uint64(requests), Seconds: 60, QPS: qps, Bytes: uint64(requests) * 192,
-			Reconnects: uint64(requests / 1000),
-			Latency: load.Latency{Mean: new(us - 2), MeanWrk: new(us), Stdev: new(us / 6), Max: new(us * 12),
+			Reconnects: uint64(requests / 1000), Busy: 0.121,
+			Latency: load.Latency{Mean: new(us * 0.998), MeanWrk: new(us), Stdev: new(us / 6), Max: new(us * 12),
 				P50: new(us * 0.97), P90: new(us * 1.2), P99: new(us * 1.6), P999: new(us * 3)},
 			Histogram: "HISTFAAAAB542pNpmSzMwMDAxAABzFCaEUoz2X+AsQA9gQKT",
 		},
@@ -205,8 +212,7 @@ func withoutGateway(r bench.Run) bench.Run {
 	return r
 }
 
-// manyPlugins is the default list of APISIX 2.15.0, less proxy-mirror and
-// proxy-cache.
+// manyPlugins is a list about as long as the one that APISIX loads by default.
 var manyPlugins = []string{
 	"real-ip", "client-control", "proxy-control", "request-id", "zipkin", "ext-plugin-pre-req", "fault-injection",
 	"mocking", "serverless-pre-function", "cors", "ip-restriction", "ua-restriction", "referer-restriction",

@@ -12,8 +12,12 @@ import (
 const missing = "–"
 
 // fixed prints v with the given number of decimals. Figures beyond any sense
-// are printed short, so that no table grows without limit.
+// are printed short, so that no table grows without limit; an average of such
+// figures that overflowed is no figure.
 func fixed(v float64, decimals int) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return missing
+	}
 	if math.Abs(v) >= 1e12 {
 		return strconv.FormatFloat(v, 'g', 6, 64)
 	}
@@ -50,18 +54,20 @@ func percent(share float64) string { return fixed(share*100, 1) + " %" }
 func count(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // size prints bytes in the largest binary unit that leaves a figure of 1 or
-// more.
+// more, with one decimal.
 func size(n uint64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 	v, i := float64(n), 0
 	for v >= 1024 && i < len(units)-1 {
 		v, i = v/1024, i+1
 	}
-	return strings.TrimSuffix(fixed(v, 1), ".0") + " " + units[i]
+	return fixed(v, 1) + " " + units[i]
 }
 
-// seconds prints a duration that was set by somebody.
-func seconds(s float64) string { return strconv.FormatFloat(s, 'g', 6, 64) + " s" }
+// shortest prints a figure that somebody set, with no more digits than it has.
+func shortest(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+
+func seconds(s float64) string { return shortest(s) + " s" }
 
 func timestamp(t time.Time) string {
 	if t.IsZero() {

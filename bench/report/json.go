@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"armrepro/bench"
 )
@@ -45,7 +46,9 @@ func withLists(r bench.Result) bench.Result {
 // escapeJSON escapes what encoding/json leaves as it is and a terminal acts
 // upon, such as the C1 control characters. They can only stand within strings.
 func escapeJSON(s string) string {
-	unsafe := func(r rune) bool { return r != '\n' && unprintable(r) }
+	// encoding/json escapes what stands for invalid UTF-8, but not the same
+	// rune when it reads it back.
+	unsafe := func(r rune) bool { return r != '\n' && (unprintable(r) || r == utf8.RuneError) }
 	if strings.IndexFunc(s, unsafe) < 0 {
 		return s
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 
 	"armrepro/bench"
 )
@@ -74,7 +73,7 @@ func (p *markdownPrinter) grid(g grid) {
 		if g.notAPISIX {
 			line = "**" + line + "**"
 		}
-		p.print("\n%s\n", line)
+		p.print("\n%s: %s\n", line, markdown(g.setup))
 	}
 	for _, m := range g.marks {
 		p.print("\n> **%s**\n", markdown(m))
@@ -89,7 +88,10 @@ func (p *markdownPrinter) grid(g grid) {
 
 // markdownTable renders g with its figures aligned to the right.
 func markdownTable(g grid) string {
-	t := newMarkdownTable(len(g.header))
+	t := table.NewWriter()
+	t.Style().Format = table.FormatOptions{}
+	t.Style().Markdown.PadContent = true
+	t.SetColumnConfigs(figureColumns(g))
 	t.AppendHeader(markdownCells(g.header[0], g.header[1:]))
 	for _, group := range g.groups {
 		if group.title != "" {
@@ -103,25 +105,10 @@ func markdownTable(g grid) string {
 }
 
 func (p *markdownPrinter) section(s section) {
-	t := newMarkdownTable(0)
-	t.AppendHeader(markdownCells(s.title, []string{""}))
+	p.print("\n### %s\n\n", markdown(s.title))
 	for _, f := range s.facts {
-		t.AppendRow(markdownCells(f.label, []string{f.value}))
+		p.print("- %s: %s\n", markdown(f.label), markdown(f.value))
 	}
-	p.print("\n%s\n", t.RenderMarkdown())
-}
-
-// newMarkdownTable is a table whose columns 2 to columns are aligned right.
-func newMarkdownTable(columns int) table.Writer {
-	t := table.NewWriter()
-	t.Style().Format = table.FormatOptions{}
-	t.Style().Markdown.PadContent = true
-	var config []table.ColumnConfig
-	for i := 2; i <= columns; i++ {
-		config = append(config, table.ColumnConfig{Number: i, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	t.SetColumnConfigs(config)
-	return t
 }
 
 func markdownCells(label string, rest []string) table.Row {

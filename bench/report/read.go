@@ -33,25 +33,25 @@ var ErrVersion = errors.New("unsupported schema")
 func Read(r io.Reader) (bench.Result, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err != nil {
-		return bench.Result{}, fmt.Errorf("read result: %w", err)
+		return bench.Result{}, err
 	}
 	if len(data) > MaxBytes {
-		return bench.Result{}, fmt.Errorf("read result: more than %s", size(MaxBytes))
+		return bench.Result{}, fmt.Errorf("more than %s, too large for a result", size(MaxBytes))
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
-		return bench.Result{}, errors.New("read result: nothing in it")
+		return bench.Result{}, errors.New("not a result: nothing in it")
 	}
 	// Into plain float64 first: numbers out of all range end here.
 	var doc any
 	if err := json.Unmarshal(data, &doc); err != nil {
-		return bench.Result{}, fmt.Errorf("read result: %w", position(data, err))
+		return bench.Result{}, position(data, err)
 	}
 	if err := check(doc); err != nil {
-		return bench.Result{}, fmt.Errorf("read result: %w", err)
+		return bench.Result{}, err
 	}
 	var result bench.Result
 	if err := json.Unmarshal(data, &result); err != nil {
-		return bench.Result{}, fmt.Errorf("read result: %w", err)
+		return bench.Result{}, err
 	}
 	return result, nil
 }
@@ -153,6 +153,7 @@ var resultSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	}
 	const name = "armrepro-v1.schema.json"
 	c := jsonschema.NewCompiler()
+	c.AssertFormat()
 	if err := c.AddResource(name, doc); err != nil {
 		return nil, fmt.Errorf("read schema: %w", err)
 	}

@@ -8,19 +8,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"armrepro/assets"
 	"armrepro/bench"
+	"armrepro/bench/machine"
 )
 
 // reference is one published figure.
 type reference struct {
-	platform, cpu, apisix, scenario string
-	published, standing, note       string
-	qps                             float64
-	latencyMs                       *float64
+	platform, cloud, cpu, apisix, scenario string
+	published, standing, note              string
+	qps                                    float64
+	latencyMs                              *float64
 }
 
 // The settings of every published figure.
@@ -43,7 +41,7 @@ func readReferences(data []byte) ([]reference, error) {
 	for i, name := range records[0] {
 		column[name] = i
 	}
-	for _, name := range []string{"platform", "cpu", "apisix", "scenario", "qps", "latency_ms", "published", "standing", "note"} {
+	for _, name := range []string{"platform", "cloud", "cpu", "apisix", "scenario", "qps", "latency_ms", "published", "standing", "note"} {
 		if _, ok := column[name]; !ok {
 			return nil, fmt.Errorf("read published figures: no column %q", name)
 		}
@@ -52,7 +50,8 @@ func readReferences(data []byte) ([]reference, error) {
 	for i, rec := range records[1:] {
 		get := func(name string) string { return rec[column[name]] }
 		ref := reference{
-			platform: get("platform"), cpu: get("cpu"), apisix: get("apisix"), scenario: get("scenario"),
+			platform: get("platform"), cloud: get("cloud"), cpu: get("cpu"),
+			apisix: get("apisix"), scenario: get("scenario"),
 			published: get("published"), standing: get("standing"), note: get("note"),
 		}
 		if ref.qps, err = strconv.ParseFloat(get("qps"), 64); err != nil {
@@ -77,12 +76,11 @@ const referenceTitle = "Published figures for comparison"
 // or not APISIX's is set beside nothing.
 func referenceGrids(r bench.Result) ([]grid, error) {
 	if isBuiltin(r.Gateway) || r.Gateway.Name != "APISIX" {
-		return []grid{{title: referenceTitle, notes: []string{
-			"None: the published figures are APISIX's, and this is " + gatewayName(r.Gateway) + "."}}}, nil
+		return []grid{{title: referenceTitle + ": none, since they are APISIX's and this is " +
+			gatewayName(r.Gateway)}}, nil
 	}
 	if !counts(r) {
-		return []grid{{title: referenceTitle, notes: []string{
-			"None: this result does not count and is compared with nothing."}}}, nil
+		return []grid{{title: referenceTitle + ": none, since this result does not count"}}, nil
 	}
 	all, err := readReferences(assets.ReferenceResults())
 	if err != nil {
@@ -102,7 +100,8 @@ func referenceGrids(r bench.Result) ([]grid, error) {
 func referenceGrid(r bench.Result, s bench.ScenarioResult, all []reference) grid {
 	g := grid{
 		title:  referenceTitle + ", " + scenarioName(s),
-		header: []string{"Platform", "CPU", "APISIX", "Req/sec", "Latency", "Year", "This / that"},
+		header: []string{"Platform", "CPU", "APISIX", "Req/sec", "Latency", "Year", "This/theirs"},
+		words:  2,
 	}
 	var footnotes []string
 	var rows []row
@@ -118,12 +117,14 @@ func referenceGrid(r bench.Result, s bench.ScenarioResult, all []reference) grid
 		if ref.note != "" {
 			notes = append(notes, ref.platform+": "+ref.note)
 		}
+		var letters []string
 		for _, n := range notes {
 			if !slices.Contains(footnotes, n) {
 				footnotes = append(footnotes, n)
 			}
-			cell += " " + letter(slices.Index(footnotes, n))
+			letters = append(letters, letter(slices.Index(footnotes, n)))
 		}
+		cell = join(" ", cell, strings.Join(letters, ","))
 		rows = append(rows, row{ref.platform, []string{
 			ref.cpu, known(ref.apisix), fixed(ref.qps, 0),
 			figure(ref.latencyMs, func(ms float64) string { return milliseconds(ms * 1000) }),
@@ -135,12 +136,12 @@ func referenceGrid(r bench.Result, s bench.ScenarioResult, all []reference) grid
 	}
 	g.groups = []group{{rows: rows}}
 	for i, n := range footnotes {
-		g.notes = append(g.notes, letter(i)+" "+n)
+		g.notes = append(g.notes, "("+letter(i)+") "+n)
 	}
 	return g
 }
 
-func letter(i int) string { return "(" + string(rune('a'+i%26)) + ")" }
+func letter(i int) string { return string(rune('a' + i%26)) }
 
 func year(date string) string {
 	y, _, _ := strings.Cut(date, "-")
@@ -159,11 +160,10 @@ func unfair(r bench.Result, s bench.ScenarioResult, ref reference) []string {
 	if s.QPS == nil {
 		why = append(why, "this scenario has no average")
 	}
-	switch product := r.Machine.CPU.Product; {
-	case product == "":
+	if product := r.Machine.CPU.Product; product == "" {
 		why = append(why, "the CPU product of this machine is unknown")
-	case product != ref.cpu:
-		why = append(why, "another CPU than "+product)
+	} else if !sameCPU(r.Machine, ref) {
+		why = append(why, "not known to be the same CPU as here: "+product)
 	}
 	if minor(r.Gateway.Version) == "" || minor(ref.apisix) != minor(r.Gateway.Version) {
 		why = append(why, "another APISIX than "+known(minor(r.Gateway.Version)))
@@ -174,6 +174,14 @@ func unfair(r bench.Result, s bench.ScenarioResult, ref reference) []string {
 	return why
 }
 
+// sameCPU reports whether the figure is of the product in m. Where the machine
+// could not tell two products apart (Ampere Altra or Altra Max), the cloud
+// decides: those with published figures rent only one of them.
+func sameCPU(m machine.Machine, ref reference) bool {
+	product := m.CPU.Product
+	return product == ref.cpu || strings.HasPrefix(product, ref.cpu+" or ") && m.Cloud == ref.cloud
+}
+
 // minor is the major and minor part of a version, or empty.
 func minor(version string) string {
 	parts := strings.SplitN(version, ".", 3)
@@ -181,13 +189,4 @@ func minor(version string) string {
 		return ""
 	}
 	return parts[0] + "." + parts[1]
-}
-
-// referenceColumns align the figures to the right.
-func referenceColumns() []table.ColumnConfig {
-	var config []table.ColumnConfig
-	for n := 3; n <= 6; n++ {
-		config = append(config, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	return config
 }

@@ -16,20 +16,39 @@ func scenarioGrid(r bench.Result, s bench.ScenarioResult) grid {
 		title:     join(": ", strings.ToUpper(name[:1])+name[1:], s.Title),
 		gateway:   gatewayName(r.Gateway),
 		notAPISIX: isBuiltin(r.Gateway),
+		setup:     setup(r),
 		marks:     marks(r, s),
 		header:    []string{""},
-		groups: []group{
-			{rows: append(rateRows(s), errorRows(s.Runs)...)},
-			{title: "CPU, % of one core", rows: cpuRows(s.Runs)},
-			{title: "Peak memory", rows: memoryRows(s.Runs)},
-		},
-		notes: []string{spreadLine(s.Runs)},
+		words:     1,
 	}
+	if len(s.Runs) == 0 {
+		g.header = append(g.header, "Average")
+		g.groups = []group{{rows: averageRows(s)}}
+		return g
+	}
+	g.groups = []group{
+		{rows: slices.Concat(averageRows(s), percentileRows(s.Runs), errorRows(s.Runs))},
+		{title: "CPU, % of one core", rows: cpuRows(s.Runs)},
+		{title: "Peak memory", rows: memoryRows(s.Runs)},
+	}
+	g.notes = []string{spreadLine(s.Runs)}
 	for i := range s.Runs {
 		g.header = append(g.header, ordinal(i+1))
 	}
 	g.header = append(g.header, "Average")
 	return g
+}
+
+// setup is how the published posts head their figures, with what they left
+// out. Workers that were counted are meant rather than those asked for.
+func setup(r bench.Result) string {
+	s := r.Settings
+	workers := s.Workers
+	if r.Gateway.Workers != nil {
+		workers = *r.Gateway.Workers
+	}
+	return fmt.Sprintf("%s + %s, %s, %s a run", plural(workers, "worker"), plural(s.Upstreams, "upstream"),
+		plural(s.Connections, "connection"), seconds(s.DurationS))
 }
 
 // marks say why the figures of s do not count, or not in full.
@@ -55,18 +74,24 @@ func newRow(label string, runs []bench.Run, cell func(bench.Run) string, average
 	return row{label: label, cells: append(cells, average)}
 }
 
-// rateRows are throughput and latency. Percentiles have no average: the mean
-// of percentiles is the percentile of nothing.
-func rateRows(s bench.ScenarioResult) []row {
-	percentile := func(label string, get func(bench.Run) *float64) row {
-		return newRow(label, s.Runs, func(run bench.Run) string { return figure(get(run), milliseconds) }, "")
-	}
+// averageRows are the two rows of the published tables.
+func averageRows(s bench.ScenarioResult) []row {
 	average := figure(s.LatencyMs, func(ms float64) string { return milliseconds(ms * 1000) })
 	return []row{
 		newRow("Requests/sec", s.Runs, func(run bench.Run) string { return rate(run.QPS) }, figure(s.QPS, rate)),
 		newRow("Avg latency", s.Runs, func(run bench.Run) string {
 			return figure(run.Latency.MeanWrk, milliseconds)
 		}, average),
+	}
+}
+
+// percentileRows have no average: the mean of percentiles is the percentile of
+// nothing.
+func percentileRows(runs []bench.Run) []row {
+	percentile := func(label string, get func(bench.Run) *float64) row {
+		return newRow(label, runs, func(run bench.Run) string { return figure(get(run), milliseconds) }, "")
+	}
+	return []row{
 		percentile("p50", func(run bench.Run) *float64 { return run.Latency.P50 }),
 		percentile("p90", func(run bench.Run) *float64 { return run.Latency.P90 }),
 		percentile("p99", func(run bench.Run) *float64 { return run.Latency.P99 }),

@@ -51,6 +51,7 @@ func (p *textPrinter) view(v view) {
 	}
 	p.out.WriteByte('\n')
 	p.lines(v.control, 0, "")
+	p.out.WriteByte('\n')
 	p.lines(v.legend, 0, "")
 	p.out.WriteByte('\n')
 	p.lines(v.verdict, 0, levelColor(v.level))
@@ -131,6 +132,7 @@ func (p *textPrinter) grid(g grid) {
 	parts := split(g, p.width)
 	for i, part := range parts {
 		if i > 0 {
+			p.out.WriteByte('\n')
 			part.title += ", continued"
 		}
 		p.out.WriteString(p.table(part) + "\n")
@@ -149,11 +151,7 @@ func (p *textPrinter) table(g grid) string {
 	t.SetStyle(style)
 	t.SetTitle("%s", strings.Join(p.title(g, max(tableWidth(g), minWidth)-4), "\n"))
 	t.AppendHeader(cells(g.header[0], g.header[1:]))
-	var config []table.ColumnConfig
-	for i := range g.header[1:] {
-		config = append(config, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	t.SetColumnConfigs(config)
+	t.SetColumnConfigs(figureColumns(g))
 	for i, group := range g.groups {
 		indent := ""
 		if i > 0 {
@@ -185,10 +183,20 @@ func (p *textPrinter) title(g grid, width int) []string {
 	} else {
 		add(g.gateway, "")
 	}
+	add(g.setup, "")
 	for _, m := range g.marks {
 		add(m, red)
 	}
 	return lines
+}
+
+// figureColumns aligns the columns with figures to the right.
+func figureColumns(g grid) []table.ColumnConfig {
+	var config []table.ColumnConfig
+	for n := g.words + 1; n <= len(g.header); n++ {
+		config = append(config, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	return config
 }
 
 func cells(label string, rest []string) table.Row {
@@ -272,7 +280,7 @@ func wrap(s string, width int) []string {
 	return lines
 }
 
-// reference prints a table of published figures without borders, which is
+// reference prints a table of published figures, without borders since it is
 // as wide as a terminal already.
 func (p *textPrinter) reference(g grid) {
 	p.lines(g.title, 0, bold)
@@ -283,7 +291,7 @@ func (p *textPrinter) reference(g grid) {
 		style.Options = table.OptionsNoBordersAndSeparators
 		t.SetStyle(style)
 		t.AppendHeader(cells(g.header[0], g.header[1:]))
-		t.SetColumnConfigs(referenceColumns())
+		t.SetColumnConfigs(figureColumns(g))
 		for _, r := range g.groups[0].rows {
 			t.AppendRow(cells(r.label, r.cells))
 		}

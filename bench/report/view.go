@@ -42,9 +42,14 @@ type grid struct {
 	// APISIX's.
 	gateway   string
 	notAPISIX bool
+	// setup is the settings that a reader compares first.
+	setup string
 	// marks say why the figures do not count, or not in full.
 	marks  []string
 	header []string
+	// words is the number of leading columns that hold words; all others
+	// hold figures.
+	words  int
 	groups []group
 	// notes are lines beneath the table.
 	notes []string
@@ -80,8 +85,7 @@ func newView(r bench.Result, opts Options) (view, error) {
 		control:  controlLine(r),
 		warnings: r.Warnings,
 		sections: []section{machineSection(r.Machine), settingsSection(r)},
-		legend: "Avg latency is the mean that wrk would print. p50, p90 and p99 are uncorrected. " +
-			"CPU is in % of one core.",
+		legend:   "Avg latency is the mean that wrk would print; p50, p90, p99 are uncorrected.",
 	}
 	v.level, v.verdict = verdict(r)
 	for _, s := range r.Scenarios {
@@ -101,7 +105,11 @@ func heading(r bench.Result) string {
 	if where == "" {
 		where = "an unknown machine"
 	}
-	return fmt.Sprintf("%s on %s", gatewayName(r.Gateway), where)
+	on := " on "
+	if isBuiltin(r.Gateway) {
+		on = ", on "
+	}
+	return gatewayName(r.Gateway) + on + where
 }
 
 // gatewayName names the gateway so that the built-in one is never taken for
@@ -131,9 +139,10 @@ func verdict(r bench.Result) (level, string) {
 			"What was measured is shown and compared with nothing."
 	case !counts(r):
 		return bad, "INVALID: the figures are shown as they were measured and compared with nothing."
-	case len(r.Warnings) > 0:
-		return caution, fmt.Sprintf("Valid, with %s: read the figures together with %s.",
-			plural(len(r.Warnings), "warning"), map[bool]string{true: "it", false: "them"}[len(r.Warnings) == 1])
+	case len(r.Warnings) == 1:
+		return caution, "Valid, with 1 warning: read the figures together with it."
+	case len(r.Warnings) > 1:
+		return caution, fmt.Sprintf("Valid, with %d warnings: read the figures together with them.", len(r.Warnings))
 	}
 	return good, "Valid: nothing was found that speaks against these figures."
 }
