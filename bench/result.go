@@ -89,10 +89,13 @@ type Run struct {
 // over its workers. Etcd is this process, which hosts it. A null means that it
 // could not be measured.
 type CPU struct {
-	Gateway  *float64 `json:"gateway"`
-	Upstream *float64 `json:"upstream"`
-	Load     *float64 `json:"load"`
-	Etcd     *float64 `json:"etcd"`
+	Gateway *float64 `json:"gateway"`
+	// GatewayWait is the time that the gateway's workers had something to do
+	// but no core to do it on.
+	GatewayWait *float64 `json:"gateway_wait"`
+	Upstream    *float64 `json:"upstream"`
+	Load        *float64 `json:"load"`
+	Etcd        *float64 `json:"etcd"`
 	// Steal is what the hypervisor withheld from the whole machine.
 	Steal *float64 `json:"steal"`
 }

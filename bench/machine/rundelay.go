@@ -1,0 +1,46 @@
+package machine
+
+import (
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// RunDelay is how long the threads of the process pid have waited for a core
+// although they had something to do, since they began: the second field of
+// /proc/PID/task/TID/schedstat. Threads that have ended are not in it.
+func RunDelay(root fs.FS, pid int) (time.Duration, error) {
+	dir := fmt.Sprintf("proc/%d/task", pid)
+	tasks, err := fs.ReadDir(root, dir)
+	if err != nil {
+		return 0, fmt.Errorf("read run delay: %w", err)
+	}
+	var sum time.Duration
+	for _, t := range tasks {
+		text, err := fs.ReadFile(root, dir+"/"+t.Name()+"/schedstat")
+		if err != nil {
+			return 0, fmt.Errorf("read run delay: %w", err)
+		}
+		delay, err := parseRunDelay(string(text))
+		if err != nil {
+			return 0, fmt.Errorf("read run delay of process %d: %w", pid, err)
+		}
+		sum += delay
+	}
+	return sum, nil
+}
+
+// parseRunDelay reads "CPU-TIME RUN-DELAY TIMESLICES", in nanoseconds.
+func parseRunDelay(text string) (time.Duration, error) {
+	fields := strings.Fields(text)
+	if len(fields) != 3 {
+		return 0, fmt.Errorf("schedstat has %d fields, not 3", len(fields))
+	}
+	ns, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil || ns < 0 {
+		return 0, fmt.Errorf("schedstat: %q is no time", fields[1])
+	}
+	return time.Duration(ns), nil
+}

@@ -1,0 +1,219 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"armrepro/bench/load"
+)
+
+// Gateway is what a run needs of the gateway under test.
+type Gateway interface {
+	// URL is the base of its data plane.
+	URL() string
+	// Apply makes a scenario's route live and proves it.
+	Apply(ctx context.Context, s Scenario) error
+	// Workers lists the pids of its workers, sorted; an error where they
+	// cannot be seen.
+	Workers() ([]int, error)
+	// Done is closed when the gateway has ended by itself.
+	Done() <-chan struct{}
+}
+
+// Generator loads a URL from a process of its own.
+type Generator interface {
+	// Load returns what was measured, with its own CPU and memory in it.
+	// When ctx ends early it returns what was measured until then together
+	// with an error.
+	Load(ctx context.Context, cfg load.Config, on Observer) (Run, error)
+}
+
+// Observer is called back during a load. Started and Ended enclose the measured
+// window; Progress is called in between, with the responses so far.
+type Observer struct {
+	Started  func()
+	Ended    func()
+	Progress func(completed uint64)
+}
+
+// Progress is told how far a run is.
+type Progress interface {
+	// Begin says what begins and how long it takes.
+	Begin(phase string, lasts time.Duration)
+	// Update says how many responses have completed in this phase.
+	Update(completed uint64)
+	// End says that the phase is over. run is nil for a warm-up.
+	End(run *Run)
+}
+
+// Config is everything that a run needs. Nothing in it is started by the run.
+type Config struct {
+	Settings    Settings
+	Scenarios   []Scenario
+	Gateway     Gateway
+	Generator   Generator
+	UpstreamURL string
+	// UpstreamPID is 0 if the upstream cannot be watched. Etcd is this
+	// process unless it is somebody else's.
+	UpstreamPID  int
+	EtcdEmbedded bool
+	Progress     Progress
+	// Root is the root of the file system, for what /proc tells.
+	Root fs.FS
+}
+
+// controlLimit bounds the control run: it shows a ceiling and needs no more.
+const controlLimit = 10 * time.Second
+
+// Measure runs every scenario and then the control, and fills in result as it
+// goes: what is in it when an error is returned was measured.
+func Measure(ctx context.Context, cfg Config, result *Result) error {
+	r := &runner{Config: cfg, result: result}
+	for _, s := range cfg.Scenarios {
+		if err := r.scenario(ctx, s); err != nil {
+			return fmt.Errorf("scenario %s: %w", s.Name, err)
+		}
+	}
+	return r.control(ctx)
+}
+
+// runner is one Measure.
+type runner struct {
+	Config
+	result *Result
+}
+
+// scenario applies a scenario, warms up and measures.
+func (r *runner) scenario(ctx context.Context, s Scenario) error {
+	if err := r.Gateway.Apply(ctx, s); err != nil {
+		return err
+	}
+	workers := r.countWorkers()
+	target := r.Gateway.URL() + s.Path
+	if warmup := seconds(r.Settings.WarmupS); warmup > 0 {
+		if _, err := r.load(ctx, s.Title+", warm-up", target, warmup, nil); err != nil {
+			return err
+		}
+	}
+	r.result.Scenarios = append(r.result.Scenarios, ScenarioResult{Name: s.Name, Title: s.Title, Runs: []Run{}})
+	measured := &r.result.Scenarios[len(r.result.Scenarios)-1]
+	for i := range r.Settings.Runs {
+		phase := fmt.Sprintf("%s, run %d of %d", s.Title, i+1, r.Settings.Runs)
+		run, err := r.load(ctx, phase, target, seconds(r.Settings.DurationS), workers)
+		if run != nil {
+			measured.add(*run)
+		}
+		if err != nil {
+			return err
+		}
+		r.checkWorkers(workers)
+	}
+	return nil
+}
+
+// control loads the upstream directly.
+func (r *runner) control(ctx context.Context) error {
+	lasts := min(seconds(r.Settings.DurationS), controlLimit)
+	run, err := r.load(ctx, "straight to the upstream", r.UpstreamURL, lasts, nil)
+	r.result.Control = run
+	if err != nil {
+		return fmt.Errorf("control run: %w", err)
+	}
+	return nil
+}
+
+// load loads target once and returns what it measured, also when it was
+// interrupted; nil if there is nothing.
+func (r *runner) load(ctx context.Context, phase, target string, lasts time.Duration, workers []int) (*Run, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-r.Gateway.Done():
+			cancel(errGatewayEnded)
+		case <-ctx.Done():
+		}
+	}()
+	var before, after usage
+	pids := processes{workers: workers, upstream: r.UpstreamPID}
+	if r.EtcdEmbedded {
+		pids.etcd = os.Getpid()
+	}
+	r.Progress.Begin(phase, lasts)
+	run, err := r.Generator.Load(ctx, load.Config{
+		URL:         target,
+		Connections: r.Settings.Connections,
+		Threads:     r.Settings.Threads,
+		Duration:    lasts,
+		Timeout:     seconds(r.Settings.TimeoutS),
+	}, Observer{
+		Started:  func() { before = pids.usage(r.Root) },
+		Ended:    func() { after = pids.usage(r.Root) },
+		Progress: r.Progress.Update,
+	})
+	if err != nil && run.Seconds == 0 {
+		r.Progress.End(nil)
+		return nil, cause(ctx, err)
+	}
+	after.since(before, &run)
+	pids.peakRSS(r.Root, &run)
+	r.Progress.End(&run)
+	return &run, cause(ctx, err)
+}
+
+var errGatewayEnded = errors.New("the gateway ended during the load")
+
+// cause prefers the reason why ctx ended to the error that came of it.
+func cause(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// countWorkers notes how many workers run and whether that is as many as there
+// should be.
+func (r *runner) countWorkers() []int {
+	pids, err := r.Gateway.Workers()
+	if err != nil {
+		r.result.Warn(Warning{
+			Code: WorkersUnseen,
+			Text: fmt.Sprintf("the gateway's workers cannot be seen (%v): their number and CPU time are unknown", err),
+			Hint: "run armrepro where the gateway's processes are visible, such as in its pid namespace",
+		})
+		return nil
+	}
+	n := len(pids)
+	r.result.Gateway.Workers = &n
+	if n != r.Settings.Workers {
+		r.result.Warn(Warning{
+			Code:    WorkerCount,
+			Text:    fmt.Sprintf("the gateway runs %d workers, not %d", n, r.Settings.Workers),
+			Hint:    "set worker_processes in the gateway's configuration, or say --workers " + fmt.Sprint(n),
+			Invalid: true,
+		})
+	}
+	return pids
+}
+
+// checkWorkers makes sure that the same workers still run.
+func (r *runner) checkWorkers(before []int) {
+	if before == nil {
+		return
+	}
+	if after, err := r.Gateway.Workers(); err != nil || !slices.Equal(before, after) {
+		r.result.Warn(Warning{
+			Code:    GatewayRestarted,
+			Text:    fmt.Sprintf("the gateway's workers changed during the run: pids %v, then %v", before, after),
+			Hint:    "a worker crashed or the gateway was reloaded; see its logs/error.log",
+			Invalid: true,
+		})
+	}
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"armrepro/bench"
+	"armrepro/proxycheck"
+)
+
+const checkAbout = `Does everything that run does but the load: looks at the machine and the ports, starts etcd,
+the upstream and the gateway, sends a request through the smoke route /anything/* to the own
+upstream, proves the route of each scenario, and takes everything down again.`
+
+func runCheck(ctx context.Context, args []string, s streams) error {
+	o := newRunOptions()
+	var output string
+	fs := newFlags("check", "", checkAbout, s)
+	fs.StringVarP(&output, "output", "o", "text", "print the findings as text or json")
+	o.addEnvironment(fs)
+	if err := parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	if output != "text" && output != "json" {
+		return usagef("--output: %q is neither text nor json", output)
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	log, err := o.logs.logger(s.err)
+	if err != nil {
+		return err
+	}
+	c := &conductor{opts: o, log: log, result: o.newResult()}
+	err = c.setUp(ctx)
+	if err == nil {
+		err = c.proveRoutes(ctx)
+	}
+	err = errors.Join(err, c.tearDown())
+	if err != nil {
+		return interruption(ctx, err)
+	}
+	if output == "json" {
+		enc := json.NewEncoder(s.out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(c.findings())
+	}
+	return c.findings().writeText(s.out)
+}
+
+// proveRoutes makes the smoke route and then each scenario's route live.
+func (c *conductor) proveRoutes(ctx context.Context) error {
+	gateway := benchGateway{c.gateway, c.nodes()}
+	if err := c.smoke(ctx, gateway); err != nil {
+		return err
+	}
+	for _, s := range c.opts.scenarios {
+		if err := gateway.Apply(ctx, s); err != nil {
+			return fmt.Errorf("scenario %s: %w", s.Name, err)
+		}
+		c.log.Info().Str("scenario", s.Name).Msg("route is live")
+	}
+	pids, err := c.gateway.Workers()
+	if err != nil {
+		c.log.Warn().Err(err).Msg("the gateway's workers cannot be seen")
+		return nil
+	}
+	workers := len(pids)
+	c.result.Gateway.Workers = &workers
+	if workers != c.opts.workers {
+		return &proxycheck.HintError{
+			Err:  fmt.Errorf("the gateway runs %d workers, not %d", workers, c.opts.workers),
+			Hint: fmt.Sprintf("Set worker_processes in the gateway's configuration, or say --workers %d.", workers),
+		}
+	}
+	return nil
+}
+
+// smokePath is a path of the smoke route that the published benchmarks tried.
+const smokePath = "/anything/das"
+
+// smoke sends a request through the gateway to the own upstream, which echoes
+// it.
+func (c *conductor) smoke(ctx context.Context, gateway benchGateway) error {
+	err := gateway.Apply(ctx, bench.Scenario{
+		Name: "smoke", Path: smokePath, Route: map[string]any{"uri": "/anything/*"},
+	})
+	if err != nil {
+		return fmt.Errorf("smoke route: %w", err)
+	}
+	body, err := get(ctx, c.gateway.URL()+smokePath)
+	if err != nil {
+		return fmt.Errorf("smoke route: %w", err)
+	}
+	var echo struct {
+		URL string `json:"url"`
+	}
+	if err := json.Unmarshal([]byte(body), &echo); err != nil || !strings.HasSuffix(echo.URL, smokePath) {
+		return errors.New("smoke route: the answer is not from the own upstream")
+	}
+	c.log.Info().Str("path", smokePath).Msg("smoke route answers from the own upstream")
+	return nil
+}
+
+// checkFindings is what check prints.
+type checkFindings struct {
+	*bench.Result
+	Routes []string `json:"routes"`
+}
+
+func (c *conductor) findings() checkFindings {
+	f := checkFindings{Result: c.result, Routes: []string{smokePath}}
+	for _, s := range c.opts.scenarios {
+		f.Routes = append(f.Routes, s.Name)
+	}
+	return f
+}
+
+func (f checkFindings) writeText(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "ok\n")
+	return err
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"armrepro/bench"
+	"armrepro/bench/machine"
+	"armrepro/embed"
+	"armrepro/proxycheck"
+	"armrepro/proxycheck/process"
+	"armrepro/upstream"
+)
+
+// conductor holds what a run has started, in the order in which it was.
+type conductor struct {
+	opts   *runOptions
+	log    zerolog.Logger
+	result *bench.Result
+
+	endpoints []string
+	etcd      *embed.Server
+	upstream  *process.Process
+	gateway   proxycheck.Gateway
+}
+
+// setUp brings everything up that the measurement needs: etcd, the upstream and
+// the gateway, in this order. Whatever it has started is there to be taken down
+// even when it fails.
+func (c *conductor) setUp(ctx context.Context) error {
+	if files, err := machine.RaiseNoFile(); err != nil {
+		c.log.Warn().Err(err).Uint64("limit", files).Msg("could not raise the limit of open files")
+	}
+	m, _ := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts()})
+	c.result.Machine = m
+	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.Core)).Int("cores", m.Cores).Msg("machine")
+
+	// A gateway of a killed run that is still ending holds its ports.
+	if err := proxycheck.Sweep(ctx, ""); err != nil {
+		return err
+	}
+	plan, err := c.planGateway(ctx)
+	if err != nil {
+		return err
+	}
+	if err := proxycheck.CheckPorts(c.ports(plan)); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context, *gatewayPlan) error{c.startEtcd, c.startUpstream, c.startGateway} {
+		if err := step(ctx, plan); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return s
+}
+
+// ports lists what has to be free before anything is started.
+func (c *conductor) ports(plan *gatewayPlan) []proxycheck.Port {
+	o := c.opts
+	var ports []proxycheck.Port
+	for i := range o.upstreams {
+		ports = append(ports, proxycheck.Port{Name: "upstream", Number: o.upstreamPort + i, Flag: "--upstream-port"})
+	}
+	if plan.needsEtcd() && len(o.etcd) == 0 {
+		ports = append(ports, proxycheck.Port{Name: "etcd", Number: o.etcdPort, Flag: "--etcd-port"})
+	}
+	return append(ports, plan.ports(o)...)
+}
+
+// startEtcd starts the embedded etcd, or looks at the one that was given.
+func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
+	if !plan.needsEtcd() {
+		return nil
+	}
+	if len(c.opts.etcd) > 0 {
+		c.endpoints = c.opts.etcd
+		version, err := etcdVersion(ctx, c.endpoints[0])
+		if err != nil {
+			return err
+		}
+		c.result.Etcd = bench.EtcdInfo{Version: version}
+		return nil
+	}
+	begin := time.Now()
+	server, err := embed.Start(ctx, embed.Config{Listen: loopback(c.opts.etcdPort), Logger: c.log})
+	if err != nil {
+		return err
+	}
+	c.etcd = server
+	c.endpoints = []string{server.Endpoint()}
+	c.result.Etcd = bench.EtcdInfo{Version: server.Version(), Embedded: true}
+	c.log.Info().Str("version", server.Version()).Str("url", server.Endpoint()).Dur("ms", time.Since(begin)).Msg("etcd ready")
+	return nil
+}
+
+// startUpstream starts the upstream as a child and waits until it answers.
+func (c *conductor) startUpstream(ctx context.Context, _ *gatewayPlan) error {
+	var listen []string
+	for i := range c.opts.upstreams {
+		listen = append(listen, loopback(c.opts.upstreamPort+i))
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find own program: %w", err)
+	}
+	c.upstream, err = process.Start(process.Config{
+		Path: self,
+		Args: []string{"upstream", "--listen", strings.Join(listen, ","), "--log-level", "warn", "--log-format", "json"},
+	})
+	if err != nil {
+		return err
+	}
+	for _, address := range listen {
+		if err := waitForUpstream(ctx, c.upstream, "http://"+address+"/"); err != nil {
+			return err
+		}
+	}
+	c.log.Info().Strs("listen", listen).Msg("upstream ready")
+	return nil
+}
+
+// upstreamTimeout bounds the wait for the upstream, which takes some
+// milliseconds.
+const upstreamTimeout = 10 * time.Second
+
+// waitForUpstream polls url until the child answers there as it should.
+func waitForUpstream(ctx context.Context, child *process.Process, url string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, upstreamTimeout, errors.New("it did not answer in time"))
+	defer cancel()
+	const pause = 2 * time.Millisecond
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for {
+		body, err := get(ctx, url)
+		if err == nil && body == upstream.Body {
+			return nil
+		}
+		select {
+		case <-child.Done():
+			return fmt.Errorf("start the upstream: it ended: %s", child.Tail())
+		case <-ctx.Done():
+			return fmt.Errorf("start the upstream: %w", context.Cause(ctx))
+		case <-ticker.C:
+		}
+	}
+}
+
+// get returns the body of what url answers.
+func get(ctx context.Context, url string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	// A connection left open would be in the way of the upstream's end.
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	const most = 1 << 20
+	body, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answers %s", url, resp.Status)
+	}
+	return string(body), err
+}
+
+// upstreamStop bounds the wait for the upstream to end after SIGTERM.
+const upstreamStop = 3 * time.Second
+
+// tearDown takes everything down again, in the reverse order: the gateway needs
+// etcd to remove its route. It may be called twice.
+func (c *conductor) tearDown() error {
+	var errs []error
+	if c.gateway != nil {
+		errs = append(errs, c.gateway.Close())
+		c.collectWarnings()
+		c.gateway = nil
+	}
+	if c.upstream != nil {
+		errs = append(errs, c.upstream.Stop(syscall.SIGTERM, upstreamStop))
+		c.upstream = nil
+	}
+	if c.etcd != nil {
+		errs = append(errs, c.etcd.Close())
+		c.etcd = nil
+	}
+	return errors.Join(errs...)
+}
+
+// collectWarnings takes over what the gateway has to say of itself.
+func (c *conductor) collectWarnings() {
+	warner, ok := c.gateway.(proxycheck.Warner)
+	if !ok {
+		return
+	}
+	for _, w := range warner.Warnings() {
+		c.result.Warn(bench.Warning{Code: w.Code, Text: w.Text, Hint: w.Hint})
+	}
+}
+
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

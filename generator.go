@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"armrepro/bench"
+	"armrepro/bench/load"
+	"armrepro/proxycheck/process"
+)
+
+// childGenerator runs each load in a process of its own, so that nothing else
+// in this one can disturb it.
+type childGenerator struct{}
+
+// generatorStop bounds the wait for an interrupted load to print what it has.
+const generatorStop = 5 * time.Second
+
+// Load starts `armrepro load` and waits for its result.
+func (childGenerator) Load(ctx context.Context, cfg load.Config, on bench.Observer) (bench.Run, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return bench.Run{}, fmt.Errorf("find own program: %w", err)
+	}
+	events, theirs, err := os.Pipe()
+	if err != nil {
+		return bench.Run{}, fmt.Errorf("create pipe: %w", err)
+	}
+	defer events.Close()
+	var out bytes.Buffer
+	child, err := process.Start(process.Config{
+		Path: self,
+		Args: []string{
+			"load", "--output", "json", "--events-fd", "3",
+			"--connections", strconv.Itoa(cfg.Connections), "--threads", strconv.Itoa(cfg.Threads),
+			"--duration", cfg.Duration.String(), "--timeout", cfg.Timeout.String(), cfg.URL,
+		},
+		Stdout:     &out,
+		ExtraFiles: []*os.File{theirs},
+	})
+	theirs.Close()
+	if err != nil {
+		return bench.Run{}, err
+	}
+	stopped := make(chan error, 1)
+	cancel := context.AfterFunc(ctx, func() { stopped <- child.Stop(syscall.SIGTERM, generatorStop) })
+	follow(events, on)
+	<-child.Done()
+	if !cancel() {
+		err = errors.Join(<-stopped, context.Cause(ctx))
+	} else if child.Err() != nil {
+		err = fmt.Errorf("load %s: %w: %s", cfg.URL, child.Err(), child.Tail())
+	}
+	var run bench.Run
+	if parseErr := json.Unmarshal(out.Bytes(), &run); parseErr != nil && err == nil {
+		err = fmt.Errorf("load %s: read its result: %w", cfg.URL, parseErr)
+	}
+	return run, err
+}
+
+// follow calls back for every event until the child closes its end.
+func follow(events io.Reader, on bench.Observer) {
+	lines := bufio.NewScanner(events)
+	for lines.Scan() {
+		var e loadEvent
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			continue
+		}
+		switch e.Event {
+		case loadStarted:
+			on.Started()
+		case loadProgress:
+			on.Progress(e.Completed)
+		case loadEnded:
+			on.Ended()
+		}
+	}
+}
