@@ -55,10 +55,17 @@ var cloudMarks = []cloudMark{
 	{"GCP", "product_name", "Google Compute Engine"},
 	{"Alibaba", "product_name", "Alibaba Cloud ECS"},
 	{"Hetzner", "sys_vendor", "Hetzner"},
+	{"Akamai", "sys_vendor", "Akamai"},
+	{"Akamai", "sys_vendor", "Linode"},
+	{"DigitalOcean", "sys_vendor", "DigitalOcean"},
+	{"Huawei", "chassis_asset_tag", "HUAWEICLOUD"},
+	{"Scaleway", "sys_vendor", "Scaleway"},
+	{"UpCloud", "sys_vendor", "UpCloud"},
+	{"Vultr", "sys_vendor", "Vultr"},
 }
 
-// findCloud names the cloud and what tells it.
-func findCloud(d dmi) (cloud, why string) {
+// cloudOf names the cloud and what tells it.
+func cloudOf(d dmi) (cloud, why string) {
 	for _, m := range cloudMarks {
 		if d[m.file] == m.value {
 			return m.cloud, fmt.Sprintf("DMI %s is %q", m.file, m.value)

@@ -1,12 +1,12 @@
 package machine
 
 import (
-	"encoding/binary"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"runtime"
+	"math"
+	"path"
 	"strconv"
 	"strings"
 )
@@ -15,6 +15,9 @@ import (
 type Options struct {
 	// Live is nil for a recorded tree.
 	Live *Live
+	// Calibrate measures the CPU's frequency, which takes up to 50 ms. It
+	// needs Live.
+	Calibrate bool
 }
 
 // Live holds facts that no file tells, or not for certain.
@@ -26,6 +29,8 @@ type Live struct {
 	// MIDR is the register of the core this program runs on, 0 if it
 	// cannot be read.
 	MIDR uint64
+	// HypervisorID is the signature of the hypervisor in CPUID, x86 only.
+	HypervisorID string
 }
 
 // Detect says what machine the tree at root, a machine's /, belongs to, and
@@ -33,26 +38,37 @@ type Live struct {
 // unreadable or senseless stays unknown, with the reason as its evidence.
 func Detect(root fs.FS, opts Options) (Machine, []Evidence) {
 	d := &detector{root: root, live: opts.Live}
-	d.cpuInfo()
-	d.arch()
-	d.system()
-	d.cores()
-	d.memory()
-	d.cloud()
-	d.processor()
+	d.read()
+	d.findArch()
+	d.findCloud()
+	d.findCPU()
+	d.findFrequency(opts.Calibrate)
+	d.findSystem()
+	d.findCores()
+	d.findMemory()
+	d.findSurroundings()
+	d.findMitigations()
 	return d.m, d.evidence
 }
 
+// detector collects what is known about one machine.
 type detector struct {
 	root     fs.FS
 	live     *Live
 	m        Machine
 	evidence []Evidence
 
-	info    cpuInfo
-	infoErr error
-	dmi     dmi
-	dmiErr  error
+	info      cpuInfo
+	infoErr   error
+	dmi       dmi
+	dmiErr    error
+	smbios    smbiosProcessor
+	smbiosErr error
+	auxv      auxv
+	auxvErr   error
+	online    []int
+	onlineErr error
+	cores     coreKinds
 }
 
 // because records evidence. An empty value is an unknown one.
@@ -60,7 +76,8 @@ func (d *detector) because(field, value, format string, args ...any) {
 	d.evidence = append(d.evidence, Evidence{field, value, fmt.Sprintf(format, args...)})
 }
 
-func (d *detector) cpuInfo() {
+// read reads the files that more than one conclusion rests on.
+func (d *detector) read() {
 	b, err := readFile(d.root, "proc/cpuinfo")
 	if err == nil {
 		d.info, err = parseCPUInfo(b)
@@ -69,9 +86,14 @@ func (d *detector) cpuInfo() {
 		}
 	}
 	d.infoErr = err
+	d.dmi, d.dmiErr = readDMI(d.root)
+	d.smbios, d.smbiosErr = readSMBIOS(d.root)
+	d.auxv, d.auxvErr = readAuxv(d.root)
+	d.online, d.onlineErr = onlineCPUs(d.root)
+	d.cores = d.readKinds()
 }
 
-func (d *detector) arch() {
+func (d *detector) findArch() {
 	const field = "arch"
 	if d.live != nil {
 		d.m.Arch = d.live.Arch
@@ -80,13 +102,13 @@ func (d *detector) arch() {
 	}
 	if line, err := readLine(d.root, "proc/sys/kernel/arch"); err == nil {
 		d.m.Arch = goArch(line)
-		d.because(field, d.m.Arch, "proc/sys/kernel/arch is %q", line)
+		d.because(field, d.m.Arch, "proc/sys/kernel/arch is %s", line)
 		return
 	}
 	switch p := d.info.first(); {
-	case p.midr != nil:
+	case d.cores.err == nil:
 		d.m.Arch = "arm64"
-		d.because(field, d.m.Arch, "proc/cpuinfo has a CPU implementer")
+		d.because(field, d.m.Arch, "%s identifies an Arm core", d.cores.source)
 	case p.x86.vendor != "":
 		d.m.Arch = "amd64"
 		d.because(field, d.m.Arch, "proc/cpuinfo has a vendor_id")
@@ -106,35 +128,64 @@ func goArch(name string) string {
 	return name
 }
 
-func (d *detector) system() {
-	release, err := readLine(d.root, "proc/sys/kernel/osrelease")
-	source := "proc/sys/kernel/osrelease"
+func (d *detector) findCloud() {
+	if d.dmiErr != nil {
+		d.because("cloud", "", "%s", reason(d.dmiErr))
+	} else {
+		cloud, why := cloudOf(d.dmi)
+		d.m.Cloud = cloud
+		d.because("cloud", cloud, "%s", cmp.Or(why, "what DMI tells is none of the known clouds"))
+	}
+	if d.m.Cloud == "AWS" && d.dmi["sys_vendor"] == "Amazon EC2" && d.dmi["product_name"] != "" {
+		d.m.Instance = d.dmi["product_name"]
+		d.because("instance", d.m.Instance, "DMI product_name on AWS")
+		return
+	}
+	name, key, err := cloudInitInstance(d.root)
 	if err != nil {
-		var line string
-		if line, err = readLine(d.root, "proc/version"); err == nil {
-			release, source = kernelOf(line), "proc/version"
+		d.because("instance", "", "DMI does not tell it, and %s", reason(err))
+		return
+	}
+	d.m.Instance = name
+	d.because("instance", name, "%s in %s", key, cloudInitData)
+}
+
+func (d *detector) findSystem() {
+	release, source := "", "proc/sys/kernel/osrelease"
+	line, err := readLine(d.root, source)
+	if err == nil {
+		release = line
+	} else if line, err = readLine(d.root, "proc/version"); err == nil {
+		release, source = kernelOf(line), "proc/version"
+		if release == "" {
+			err = errors.New("proc/version does not begin as Linux writes it")
 		}
 	}
 	d.m.Kernel = release
-	if release == "" {
-		d.because("kernel", "", "%s", reason(cmpErr(err, errors.New("proc/version does not begin as Linux writes it"))))
-	} else {
-		d.because("kernel", release, "%s", source)
-	}
-	size, source, err := pageSize(d.root, d.live)
-	if err != nil {
-		d.because("page_size", "", "%s", reason(err))
-		return
-	}
-	d.m.PageSize = size
-	d.because("page_size", strconv.Itoa(size), "%s", source)
+	d.report("kernel", release, source, err)
+
+	name, source, err := osName(d.root)
+	d.m.OS = name
+	d.report("os", name, source, err)
+
+	d.m.PageSize, source, err = d.pageSize()
+	d.report("page_size", positive(d.m.PageSize), source, err)
 }
 
-func cmpErr(err, otherwise error) error {
+// report records evidence: the source of a fact, or why it is unknown.
+func (d *detector) report(field, value, source string, err error) {
 	if err != nil {
-		return err
+		value, source = "", reason(err)
 	}
-	return otherwise
+	d.because(field, value, "%s", source)
+}
+
+// positive is n in digits, or empty for 0, which means unknown.
+func positive(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 // kernelOf takes the release out of /proc/version: "Linux version 6.1.0-…".
@@ -147,53 +198,107 @@ func kernelOf(line string) string {
 	return release
 }
 
-// pageSize is the size of a page in bytes and where it was read. A recorded
-// tree tells it in the auxiliary vector of a process.
-func pageSize(root fs.FS, live *Live) (int, string, error) {
-	if live != nil {
-		return live.PageSize, "the system's answer", nil
-	}
-	b, err := readBounded(root, "proc/self/auxv", maxLineBytes)
-	if err != nil {
-		return 0, "", err
-	}
-	const atPageSize, entry = 6, 16
-	for ; len(b) >= entry; b = b[entry:] {
-		size := binary.LittleEndian.Uint64(b[8:])
-		if binary.LittleEndian.Uint64(b) == atPageSize && size >= 1<<12 && size <= 1<<16 && size&(size-1) == 0 {
-			return int(size), "AT_PAGESZ in proc/self/auxv", nil
+// osName is the name and version of the distribution (man 5 os-release).
+func osName(root fs.FS) (name, source string, err error) {
+	var first error
+	for _, file := range []string{"etc/os-release", "usr/lib/os-release"} {
+		b, err := readBounded(root, file, 64<<10)
+		if err != nil {
+			first = cmp.Or(first, err)
+			continue
 		}
+		for line := range strings.Lines(string(b)) {
+			if value, ok := strings.CutPrefix(line, "PRETTY_NAME="); ok {
+				return clean(strings.Trim(strings.TrimSpace(value), `"'`)), file, nil
+			}
+		}
+		first = cmp.Or(first, fmt.Errorf("%s has no PRETTY_NAME", file))
 	}
-	return 0, "", errors.New("proc/self/auxv has no AT_PAGESZ")
+	return "", "", first
 }
 
-func (d *detector) cores() {
-	const file = "sys/devices/system/cpu/online"
-	line, err := readLine(d.root, file)
+func (d *detector) pageSize() (size int, source string, err error) {
+	if d.live != nil {
+		return d.live.PageSize, "the system's answer", nil
+	}
+	if d.auxvErr != nil {
+		return 0, "", d.auxvErr
+	}
+	size, err = d.auxv.pageSize()
+	return size, "AT_PAGESZ in proc/self/auxv", err
+}
+
+func (d *detector) findCores() {
+	switch {
+	case d.onlineErr == nil:
+		d.m.Cores = len(d.online)
+		d.because("cores", positive(d.m.Cores), "%s/online is %s", cpuDir, FormatCPUList(d.online))
+	case len(d.info.processors) > 0:
+		d.m.Cores = len(d.info.processors)
+		d.because("cores", positive(d.m.Cores), "proc/cpuinfo lists so many")
+	default:
+		d.because("cores", "", "%s", reason(d.onlineErr))
+	}
+	d.findUsableCores()
+
+	file := cpuPath(d.firstCPU(), "topology/thread_siblings_list")
+	threads, err := readCPUList(d.root, file)
+	d.m.ThreadsPerCore = len(threads)
+	d.report("threads_per_core", positive(len(threads)), file, err)
+
+	file = path.Join(nodeDir, "online")
+	nodes, err := readCPUList(d.root, file)
+	d.m.NUMANodes = len(nodes)
+	d.report("numa_nodes", positive(len(nodes)), file, err)
+}
+
+// firstCPU is the online CPU that stands for all where they are alike.
+func (d *detector) firstCPU() int {
+	if d.cores.err == nil && len(d.cores.kinds[0].cpus) > 0 {
+		return d.cores.kinds[0].cpus[0]
+	}
+	if len(d.online) > 0 {
+		return d.online[0]
+	}
+	return 0
+}
+
+// findUsableCores looks for what keeps this process from using all cores.
+func (d *detector) findUsableCores() {
+	usable := float64(d.m.Cores)
+	allowed, err := AllowedCPUs(d.root)
+	if err == nil && len(allowed) > 0 {
+		d.m.Allowed = FormatCPUList(allowed)
+		usable = float64(len(allowed))
+	}
+	d.report("cpus_allowed", d.m.Allowed, "Cpus_allowed_list in proc/self/status", err)
+
+	quota, file := math.Inf(1), ""
+	group, err := cpuGroup(d.root, "self")
 	if err == nil {
-		var cpus []int
-		if cpus, err = ParseCPUList(line); err == nil && len(cpus) > 0 {
-			d.m.Cores = len(cpus)
-			d.because("cores", strconv.Itoa(d.m.Cores), "%s is %s", file, line)
-			return
-		}
+		quota, file, err = group.quota(d.root)
 	}
-	if n := len(d.info.processors); n > 0 {
-		d.m.Cores = n
-		d.because("cores", strconv.Itoa(n), "proc/cpuinfo lists so many")
-		return
+	switch {
+	case err != nil:
+		d.because("quota_cores", "", "%s", reason(err))
+	case math.IsInf(quota, 1):
+		d.because("quota_cores", none, "no control group above this process has one")
+	default:
+		d.m.QuotaCores = quota
+		d.because("quota_cores", strconv.FormatFloat(quota, 'f', -1, 64), "%s", file)
+		usable = min(usable, quota)
 	}
-	d.because("cores", "", "%s", reason(err))
+	d.m.UsableCores = usable
 }
 
-func (d *detector) memory() {
+func (d *detector) findMemory() {
 	total, err := memInfo(d.root, "MemTotal")
-	if err != nil {
-		d.because("memory_bytes", "", "%s", reason(err))
-		return
+	value := ""
+	if err == nil {
+		d.m.MemoryBytes = total
+		value = strconv.FormatUint(total, 10)
 	}
-	d.m.MemoryBytes = total
-	d.because("memory_bytes", strconv.FormatUint(total, 10), "MemTotal in proc/meminfo")
+	d.report("memory_bytes", value, "MemTotal in proc/meminfo", err)
 }
 
 // memInfo reads one value of /proc/meminfo in bytes.
@@ -210,77 +315,34 @@ func memInfo(root fs.FS, name string) (uint64, error) {
 	return 0, fmt.Errorf("proc/meminfo has no %s", name)
 }
 
-func (d *detector) cloud() {
-	d.dmi, d.dmiErr = readDMI(d.root)
-	if d.dmiErr != nil {
-		d.because("cloud", "", "%s", reason(d.dmiErr))
-		d.because("instance", "", "%s", reason(d.dmiErr))
-		return
-	}
-	cloud, why := findCloud(d.dmi)
-	d.m.Cloud = cloud
-	if cloud == "" {
-		why = "what DMI tells is none of the known clouds"
-	}
-	d.because("cloud", cloud, "%s", why)
-	if cloud == "AWS" {
-		d.m.Instance = d.dmi["product_name"]
-		d.because("instance", d.m.Instance, "DMI product_name")
-		return
-	}
-	d.because("instance", "", "the firmware does not tell it here")
+// findSurroundings looks for what is between this process and the hardware.
+func (d *detector) findSurroundings() {
+	name, why := d.findHypervisor()
+	d.m.Hypervisor = name
+	d.because("hypervisor", name, "%s", why)
+	name, why = findContainer(d.root)
+	d.m.Container = name
+	d.because("container", name, "%s", why)
+	d.m.EmulatedWhy = d.emulation()
+	d.m.Emulated = d.m.EmulatedWhy != ""
+	d.because("emulated", strconv.FormatBool(d.m.Emulated), "%s", cmp.Or(d.m.EmulatedWhy, "nothing shows it"))
 }
 
-func (d *detector) processor() {
-	if x := d.info.first().x86; d.m.Arch != "arm64" && x.vendor != "" {
-		d.m.CPU.Vendor, d.m.CPU.Product = x.vendor, x.model
-		d.because("cpu.product", x.model, "model name in proc/cpuinfo")
-		return
-	}
-	m, why, err := d.findMIDR()
+// findMitigations reads what the kernel does about the CPU's flaws, which
+// costs a gateway up to a fifth of its speed.
+func (d *detector) findMitigations() {
+	const dir = cpuDir + "/vulnerabilities"
+	entries, err := fs.ReadDir(d.root, dir)
 	if err != nil {
-		d.because("cpu.core", "", "%s", reason(err))
-		d.because("cpu.product", "", "the core is unknown")
+		d.because("mitigations", "", "%s", reason(err))
 		return
 	}
-	cpu := &d.m.CPU
-	cpu.Implementer, cpu.Part = m.implementerHex(), m.partHex()
-	cpu.Variant, cpu.Revision = m.variantHex(), strconv.Itoa(int(m.revision))
-	cpu.Vendor, cpu.Core = implementers[m.implementer], coreName(m)
-	if d.m.Arch == "arm64" && d.info.first().midr != nil {
-		cpu.BogoMIPS = d.info.first().bogoMIPS
-	}
-	if cpu.Core == "" {
-		why = fmt.Sprintf("%s (%s) is not in the table of cores", m, why)
-	} else {
-		why = fmt.Sprintf("%s, %s", m, why)
-	}
-	d.because("cpu.core", cpu.Core, "%s", why)
-	names := fittingProducts(chip{m, cpu.BogoMIPS, d.m.Cloud, d.dmiErr == nil})
-	cpu.Product = alternatives(names)
-	d.because("cpu.product", cpu.Product, "%s with BogoMIPS %.2f", m.stepping(), cpu.BogoMIPS)
-}
-
-// findMIDR finds the identification of the first core and says where.
-func (d *detector) findMIDR() (midr, string, error) {
-	const file = "sys/devices/system/cpu/cpu0/regs/identification/midr_el1"
-	line, err := readLine(d.root, file)
-	if err == nil {
-		var m midr
-		if m, err = parseMIDR(line); err == nil {
-			return m, file, nil
+	d.m.Mitigations = map[string]string{}
+	for _, e := range entries[:min(len(entries), 256)] {
+		line, err := readLine(d.root, path.Join(dir, e.Name()))
+		if err == nil && line != "Not affected" {
+			d.m.Mitigations[clean(e.Name())] = line
 		}
 	}
-	if p := d.info.first(); p.midr != nil {
-		return *p.midr, "proc/cpuinfo", nil
-	}
-	if d.live != nil && d.live.MIDR != 0 {
-		return decodeMIDR(d.live.MIDR), "the register MIDR_EL1", nil
-	}
-	return midr{}, "", err
-}
-
-// LiveFacts asks the running system for what its files do not tell.
-func LiveFacts() *Live {
-	return &Live{Arch: runtime.GOARCH, PageSize: os.Getpagesize()}
+	d.because("mitigations", fmt.Sprintf("%d of %d flaws", len(d.m.Mitigations), len(entries)), "%s", dir)
 }

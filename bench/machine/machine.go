@@ -21,8 +21,30 @@ type Machine struct {
 	// PageSize is in bytes.
 	PageSize int `json:"page_size,omitzero"`
 	// Cores counts the logical CPUs that the machine has online.
-	Cores       int    `json:"cores,omitzero"`
-	MemoryBytes uint64 `json:"memory_bytes,omitzero"`
+	Cores int `json:"cores,omitzero"`
+	// Allowed is the list of logical CPUs that this process may run on, in
+	// the kernel's format: 0-3,8.
+	Allowed string `json:"cpus_allowed,omitempty"`
+	// QuotaCores is the processor time that the control group may use, in
+	// cores; missing where there is no limit.
+	QuotaCores float64 `json:"quota_cores,omitzero"`
+	// UsableCores is what is left of Cores by Allowed and QuotaCores.
+	UsableCores    float64 `json:"usable_cores,omitzero"`
+	ThreadsPerCore int     `json:"threads_per_core,omitzero"`
+	NUMANodes      int     `json:"numa_nodes,omitzero"`
+	MemoryBytes    uint64  `json:"memory_bytes,omitzero"`
+	// Hypervisor is KVM, Xen, Hyper-V, …, or none on bare metal.
+	Hypervisor string `json:"hypervisor,omitempty"`
+	// Container is docker, podman, kubernetes, …, or none.
+	Container string `json:"container,omitempty"`
+	// Emulated says that the instructions of this CPU are translated by
+	// another one. Figures measured on it say nothing about it.
+	Emulated bool `json:"emulated"`
+	// EmulatedWhy is what shows it.
+	EmulatedWhy string `json:"emulated_why,omitempty"`
+	// Mitigations is what the kernel does about each flaw of the CPU, of
+	// those that the CPU has.
+	Mitigations map[string]string `json:"mitigations,omitempty"`
 }
 
 // CPU identifies the processor. Implementer, Part, Variant and Revision are
@@ -41,8 +63,53 @@ type CPU struct {
 	// evidence fits two it names both: Ampere Altra or Altra Max. On x86 it
 	// is the model name.
 	Product string `json:"product"`
+	// Family, Model and Stepping identify an x86 processor.
+	Family   int `json:"family,omitzero"`
+	Model    int `json:"model,omitzero"`
+	Stepping int `json:"stepping,omitzero"`
 	// BogoMIPS is twice the frequency of the timer in MHz on arm64.
 	BogoMIPS float64 `json:"bogomips,omitzero"`
+	// Kinds lists the kinds of core where there are several, the strongest
+	// first. The fields above describe that one.
+	Kinds     []Kind    `json:"kinds,omitempty"`
+	Caches    []Cache   `json:"caches,omitempty"`
+	Frequency Frequency `json:"frequency"`
+	// Features are those of the CPU's features that matter to a gateway, as
+	// the kernel names them; nil means unknown.
+	Features []string `json:"features"`
+}
+
+// Kind is one kind of core of several in a machine.
+type Kind struct {
+	Implementer string `json:"implementer"`
+	Part        string `json:"part"`
+	Variant     string `json:"variant"`
+	Revision    string `json:"revision"`
+	Core        string `json:"core"`
+	// CPUs lists the logical CPUs of this kind in the kernel's format.
+	CPUs  string `json:"cpus"`
+	Count int    `json:"count"`
+}
+
+// Cache is a cache as one logical CPU sees it.
+type Cache struct {
+	Level int `json:"level"`
+	// Type is data, instruction or unified.
+	Type      string `json:"type"`
+	SizeBytes uint64 `json:"size_bytes"`
+	// SharedBy counts the logical CPUs that share it.
+	SharedBy int `json:"shared_by,omitzero"`
+}
+
+// Frequency is how fast the CPU runs, in MHz.
+type Frequency struct {
+	// MeasuredMHz is the best of several short runs of a calibrated loop on
+	// one core.
+	MeasuredMHz float64 `json:"measured_mhz,omitzero"`
+	// ClaimedMHz is what the kernel or the firmware says; ClaimedBy is
+	// where.
+	ClaimedMHz float64 `json:"claimed_mhz,omitzero"`
+	ClaimedBy  string  `json:"claimed_by,omitempty"`
 }
 
 // Evidence is what a conclusion about the machine rests on.

@@ -39,13 +39,16 @@ var products = []product{
 	{"Azure Cobalt 200", 0x6d, 0xd84, "", 0, "", "Cobalt 200"},
 	{"Alibaba Yitian 710", 0x41, 0xd49, "r0p0", 100, "Alibaba", "Yitian 710"},
 	{"AmpereOne", 0xc0, 0xac3, "r0p1", 50, "", "AmpereOne"},
-	{"AmpereOne A", 0xc0, 0xac4, "r0p0", 2000, "", "AmpereOne"},
+	{"AmpereOne 1a", 0xc0, 0xac4, "r0p0", 2000, "", "AmpereOne"},
 	{"Kunpeng 920", 0x48, 0xd01, "", 0, "", "Kunpeng 920"},
 	{"Fujitsu A64FX", 0x46, 0x001, "", 0, "", "A64FX"},
 	{"Marvell ThunderX2", 0x42, 0x516, "", 0, "", "ThunderX2"},
 	{"Marvell ThunderX2", 0x43, 0x0af, "", 0, "", "ThunderX2"},
 	{"Apple M1", 0x61, 0x022, "", 0, "", "M1"},
 	{"Apple M1", 0x61, 0x023, "", 0, "", "M1"},
+	// Virtual machines on Apple's chips do not show which one it is.
+	{"Apple silicon", 0x61, 0x000, "", 48, "", "Apple silicon"},
+	{"Apple silicon", 0x00, 0x000, "", 48, "", "Apple silicon"},
 }
 
 // chip is what is known about a processor to find its product by.

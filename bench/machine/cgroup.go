@@ -1,0 +1,245 @@
+package machine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// controlGroup is a control group that limits the processor time of a process:
+// the folder of the group and the folder its hierarchy is mounted on. Every
+// group between the two counts too.
+type controlGroup struct {
+	dir, mount string
+	v2         bool
+}
+
+// cpuGroup finds the control group that limits the CPU time of a process; pid
+// is a number or self. The error says why none could be found.
+func cpuGroup(root fs.FS, pid string) (controlGroup, error) {
+	b, err := readFile(root, path.Join("proc", pid, "cgroup"))
+	if err != nil {
+		return controlGroup{}, err
+	}
+	v1, v2 := parseCgroup(b)
+	mounts, err := readFile(root, "proc/self/mountinfo")
+	if err != nil {
+		return controlGroup{}, err
+	}
+	if v1 != "" {
+		if m, ok := findMount(mounts, "cgroup", "cpu"); ok {
+			return m.group(v1, false), nil
+		}
+	}
+	if v2 != "" {
+		if m, ok := findMount(mounts, "cgroup2", ""); ok {
+			return m.group(v2, true), nil
+		}
+	}
+	return controlGroup{}, errors.New("no control group for the CPU is mounted")
+}
+
+// parseCgroup parses /proc/PID/cgroup: the group that the v1 controller cpu
+// puts the process in, and the one of v2. Either may be empty.
+func parseCgroup(b []byte) (v1, v2 string) {
+	for line := range bytes.Lines(b) {
+		parts := strings.SplitN(strings.TrimRight(string(line), "\n"), ":", 3)
+		if len(parts) != 3 || !strings.HasPrefix(parts[2], "/") {
+			continue
+		}
+		if parts[0] == "0" && parts[1] == "" {
+			v2 = parts[2]
+			continue
+		}
+		for name := range strings.SplitSeq(parts[1], ",") {
+			if name == "cpu" {
+				v1 = parts[2]
+			}
+		}
+	}
+	return v1, v2
+}
+
+// cgroupMount is where a hierarchy is mounted, and which group of it is the
+// top one there: inside a container that is the container's own.
+type cgroupMount struct{ root, point string }
+
+// findMount finds a hierarchy in /proc/PID/mountinfo (man 5
+// proc_pid_mountinfo) by its type and, for v1, its controller.
+func findMount(b []byte, fsType, controller string) (cgroupMount, bool) {
+	for line := range bytes.Lines(b) {
+		before, after, ok := strings.Cut(string(line), " - ")
+		fields, super := strings.Fields(before), strings.Fields(after)
+		if !ok || len(fields) < 5 || len(super) < 3 || super[0] != fsType {
+			continue
+		}
+		if controller != "" && !hasOption(super[2], controller) {
+			continue
+		}
+		return cgroupMount{root: unescape(fields[3]), point: unescape(fields[4])}, true
+	}
+	return cgroupMount{}, false
+}
+
+func hasOption(options, want string) bool {
+	for o := range strings.SplitSeq(options, ",") {
+		if o == want {
+			return true
+		}
+	}
+	return false
+}
+
+// unescape undoes the kernel's octal escapes of white space in mountinfo.
+func unescape(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+}
+
+// group is where under the mount point the group of a process is.
+func (m cgroupMount) group(name string, v2 bool) controlGroup {
+	mount := strings.TrimPrefix(path.Clean(m.point), "/")
+	within := name
+	if m.root != "/" {
+		var ok bool
+		if within, ok = strings.CutPrefix(name, m.root); !ok {
+			within = "/" // a group outside of what is mounted here
+		}
+	}
+	// A group beyond the namespace's top shows as /../…; Clean keeps it in.
+	return controlGroup{dir: path.Join(mount, path.Clean("/"+within)), mount: mount, v2: v2}
+}
+
+// quota is the least CPU time in cores that the group and those above it may
+// use, with the file that says so. Infinity means no limit.
+func (g controlGroup) quota(root fs.FS) (cores float64, file string, err error) {
+	cores = math.Inf(1)
+	found := false
+	for _, dir := range g.upwards() {
+		name, read := path.Join(dir, "cpu.max"), readQuotaV2
+		if !g.v2 {
+			name, read = path.Join(dir, "cpu.cfs_quota_us"), readQuotaV1
+		}
+		q, qerr := read(root, name)
+		if qerr != nil {
+			// The root of the hierarchy has no such file.
+			if err == nil && !errors.Is(qerr, fs.ErrNotExist) {
+				err = qerr
+			}
+			continue
+		}
+		found = true
+		if q < cores {
+			cores, file = q, name
+		}
+	}
+	if err != nil && !found {
+		return 0, "", err
+	}
+	return cores, file, nil
+}
+
+// upwards lists the folders from the group's to the mount point's.
+func (g controlGroup) upwards() []string {
+	dirs := []string{g.dir}
+	for dir := g.dir; dir != g.mount && dir != "." && dir != "/"; {
+		dir = path.Dir(dir)
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+// readQuotaV2 reads cpu.max: "max 100000" or "150000 100000".
+func readQuotaV2(root fs.FS, name string) (float64, error) {
+	line, err := readLine(root, name)
+	if err != nil {
+		return 0, err
+	}
+	quota, period, _ := strings.Cut(line, " ")
+	if quota == "max" {
+		return math.Inf(1), nil
+	}
+	return coresOf(name, quota, period)
+}
+
+// readQuotaV1 reads cpu.cfs_quota_us, -1 for no limit, and the period beside
+// it.
+func readQuotaV1(root fs.FS, name string) (float64, error) {
+	quota, err := readLine(root, name)
+	if err != nil {
+		return 0, err
+	}
+	if strings.HasPrefix(quota, "-") {
+		return math.Inf(1), nil
+	}
+	period, err := readLine(root, path.Join(path.Dir(name), "cpu.cfs_period_us"))
+	if err != nil {
+		return 0, err
+	}
+	return coresOf(name, quota, period)
+}
+
+func coresOf(name, quota, period string) (float64, error) {
+	q, err := strconv.ParseUint(quota, 10, 48)
+	if err != nil {
+		return 0, fmt.Errorf("%s: bad quota %q", name, clip(quota))
+	}
+	p, err := strconv.ParseUint(period, 10, 48)
+	if err != nil || p == 0 || q == 0 {
+		return 0, fmt.Errorf("%s: bad period %q", name, clip(period))
+	}
+	return float64(q) / float64(p), nil
+}
+
+// throttled is how long the group and those above it were kept from running
+// because their CPU time was used up, since they exist.
+func (g controlGroup) throttled(root fs.FS) (time.Duration, error) {
+	var total time.Duration
+	found := false
+	var first error
+	for _, dir := range g.upwards() {
+		b, err := readFile(root, path.Join(dir, "cpu.stat"))
+		if err == nil {
+			var d time.Duration
+			if d, err = parseThrottled(b); err == nil {
+				total, found = total+d, true
+				continue
+			}
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if !found {
+		return 0, first
+	}
+	return total, nil
+}
+
+// parseThrottled takes the throttled time out of cpu.stat: throttled_usec in
+// v2, throttled_time in nanoseconds in v1.
+func parseThrottled(b []byte) (time.Duration, error) {
+	for line := range bytes.Lines(b) {
+		name, value, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
+		unit := time.Duration(0)
+		switch name {
+		case "throttled_usec":
+			unit = time.Microsecond
+		case "throttled_time":
+			unit = time.Nanosecond
+		default:
+			continue
+		}
+		n, err := strconv.ParseUint(value, 10, 63)
+		if err != nil || n > uint64(math.MaxInt64/8/unit) {
+			return 0, fmt.Errorf("parse cpu.stat: bad time %q", clip(value))
+		}
+		return time.Duration(n) * unit, nil
+	}
+	return 0, errors.New("cpu.stat tells no throttled time")
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"armrepro/bench/machine"
+)
+
+const machineAbout = `Says what machine this is: core, product, cloud and instance type, and what else moves
+a figure. --explain adds what each conclusion rests on, or why something is unknown; as
+root it can read more. --root describes the machine that another tree's proc and sys were
+recorded on. Serial numbers, uuids and instance ids are not read.`
+
+func runMachine(_ context.Context, args []string, s streams) error {
+	var root, output string
+	var explain bool
+	flags := newFlags("machine", "", machineAbout, s)
+	flags.StringVar(&root, "root", "/", "read proc, sys, etc and run of this folder")
+	flags.StringVar(&output, "output", "text", "print text or json")
+	flags.BoolVar(&explain, "explain", false, "print the evidence for every line")
+	if err := parse(flags, args, 0, 0); err != nil {
+		return err
+	}
+	if output != "text" && output != "json" {
+		return usagef("machine: --output: %q is neither text nor json", output)
+	}
+	m, evidence, err := detect(root)
+	if err != nil {
+		return err
+	}
+	if !explain {
+		evidence = nil
+	}
+	if output == "json" {
+		return writeMachineJSON(s.out, m, evidence)
+	}
+	return writeMachine(s.out, m, evidence)
+}
+
+// detect describes the machine that the tree at dir belongs to. Links in a
+// recorded tree cannot lead out of it, to the machine that reads it.
+func detect(dir string) (machine.Machine, []machine.Evidence, error) {
+	if dir == "/" {
+		m, evidence := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts(), Calibrate: true})
+		return m, evidence, nil
+	}
+	tree, err := os.OpenRoot(dir)
+	if err != nil {
+		return machine.Machine{}, nil, fmt.Errorf("read the recorded machine: %w", err)
+	}
+	defer tree.Close()
+	_, procErr := fs.Stat(tree.FS(), "proc")
+	_, sysErr := fs.Stat(tree.FS(), "sys")
+	if procErr != nil && sysErr != nil {
+		return machine.Machine{}, nil, fmt.Errorf("read the recorded machine: %s has neither proc nor sys", dir)
+	}
+	m, evidence := machine.Detect(tree.FS(), machine.Options{})
+	return m, evidence, nil
+}
+
+func writeMachineJSON(w io.Writer, m machine.Machine, evidence []machine.Evidence) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(struct {
+		machine.Machine
+		Evidence []machine.Evidence `json:"evidence,omitempty"`
+	}{m, evidence})
+}
+
+// writeMachine prints one aligned line a subject, then the evidence.
+func writeMachine(w io.Writer, m machine.Machine, evidence []machine.Evidence) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	for _, line := range []struct{ label, text string }{
+		{"CPU", cpuLine(m)},
+		{"Cloud", joinNonEmpty(", ", orUnknown(m.Cloud), "instance "+orUnknown(m.Instance))},
+		{"System", systemLine(m)},
+		{"Cores", coresLine(m)},
+		{"Memory", memoryLine(m.MemoryBytes)},
+		{"Frequency", frequencyLine(m.CPU.Frequency)},
+		{"Caches", cachesLine(m.CPU.Caches)},
+		{"Features", featuresLine(m)},
+		{"Under", underLine(m)},
+		{"Flaws", mitigationsLine(m.Mitigations)},
+	} {
+		fmt.Fprintf(t, "%s\t%s\n", line.label, line.text)
+	}
+	for _, k := range m.CPU.Kinds {
+		fmt.Fprintf(t, "Kind\t%d × %s, CPUs %s\n", k.Count, orUnknown(k.Core), k.CPUs)
+	}
+	if m.Emulated {
+		fmt.Fprintf(t, "Emulated\t%s; a result measured here is invalid\n", m.EmulatedWhy)
+	}
+	if len(evidence) > 0 {
+		fmt.Fprintln(t)
+	}
+	for _, e := range evidence {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", e.Field, orUnknown(e.Value), e.Why)
+	}
+	return t.Flush()
+}
+
+func cpuLine(m machine.Machine) string {
+	c := m.CPU
+	core := joinNonEmpty(" ", c.Vendor, orUnknown(c.Core))
+	if strings.HasPrefix(c.Core, c.Vendor) {
+		core = orUnknown(c.Core)
+	}
+	switch {
+	case c.Implementer != "":
+		variant, _ := strconv.ParseUint(c.Variant, 0, 8)
+		core += fmt.Sprintf(" r%dp%s (implementer %s, part %s)", variant, c.Revision, c.Implementer, c.Part)
+	case c.Family != 0:
+		core += fmt.Sprintf(" (family %d, model %d, stepping %d)", c.Family, c.Model, c.Stepping)
+	}
+	return orUnknown(c.Product) + ", core " + core
+}
+
+func systemLine(m machine.Machine) string {
+	pages := "page size unknown"
+	if m.PageSize > 0 {
+		pages = strconv.Itoa(m.PageSize>>10) + " KiB pages"
+	}
+	return strings.Join([]string{orUnknown(m.Arch), "Linux " + orUnknown(m.Kernel), pages, orUnknown(m.OS)}, ", ")
+}
+
+func coresLine(m machine.Machine) string {
+	if m.Cores == 0 {
+		return orUnknown("")
+	}
+	parts := []string{strconv.Itoa(m.Cores)}
+	if m.UsableCores < float64(m.Cores) {
+		limit := "CPUs " + m.Allowed
+		if m.QuotaCores > 0 {
+			limit += fmt.Sprintf(", a quota of %.4g", m.QuotaCores)
+		}
+		parts[0] += fmt.Sprintf(", of which %.4g usable (%s)", m.UsableCores, limit)
+	}
+	if m.ThreadsPerCore > 0 {
+		parts = append(parts, plural(m.ThreadsPerCore, "thread")+" per core")
+	}
+	if m.NUMANodes > 0 {
+		parts = append(parts, plural(m.NUMANodes, "NUMA node"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+func memoryLine(bytes uint64) string {
+	if bytes == 0 {
+		return orUnknown("")
+	}
+	return binarySize(bytes)
+}
+
+// binarySize prints bytes in the largest unit that keeps a whole number before
+// the point.
+func binarySize(bytes uint64) string {
+	size, unit := float64(bytes), 0
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	for size >= 1024 && unit < len(units)-1 {
+		size, unit = size/1024, unit+1
+	}
+	text := strings.TrimSuffix(strconv.FormatFloat(size, 'f', 1, 64), ".0")
+	return text + " " + units[unit]
+}
+
+func frequencyLine(f machine.Frequency) string {
+	var parts []string
+	if f.MeasuredMHz > 0 {
+		parts = append(parts, fmt.Sprintf("%.0f MHz measured", f.MeasuredMHz))
+	}
+	if f.ClaimedMHz > 0 {
+		parts = append(parts, fmt.Sprintf("%.0f MHz claimed", f.ClaimedMHz))
+	}
+	return orUnknown(strings.Join(parts, ", "))
+}
+
+func cachesLine(caches []machine.Cache) string {
+	var parts []string
+	for _, c := range caches {
+		text := fmt.Sprintf("L%d", c.Level)
+		if c.Type == "data" || c.Type == "instruction" {
+			text += c.Type[:1]
+		}
+		text += " " + binarySize(c.SizeBytes)
+		if c.SharedBy > 1 {
+			text += fmt.Sprintf(" (shared by %d)", c.SharedBy)
+		}
+		parts = append(parts, text)
+	}
+	return orUnknown(strings.Join(parts, ", "))
+}
+
+func featuresLine(m machine.Machine) string {
+	if m.CPU.Features == nil {
+		return orUnknown("")
+	}
+	var missing []string
+	for _, f := range machine.FeatureNames(m.Arch) {
+		if !slices.Contains(m.CPU.Features, f) {
+			missing = append(missing, f)
+		}
+	}
+	text := strings.Join(m.CPU.Features, " ")
+	if len(missing) > 0 {
+		text = joinNonEmpty("; ", text, "without "+strings.Join(missing, " "))
+	}
+	return text
+}
+
+func underLine(m machine.Machine) string {
+	hypervisor := "hypervisor " + orUnknown(m.Hypervisor)
+	if m.Hypervisor == "none" {
+		hypervisor = "bare metal"
+	}
+	return hypervisor + ", container " + orUnknown(m.Container)
+}
+
+// mitigationsLine counts what the kernel does about the CPU's flaws.
+func mitigationsLine(mitigations map[string]string) string {
+	if mitigations == nil {
+		return orUnknown("")
+	}
+	var open []string
+	for name, state := range mitigations {
+		if strings.HasPrefix(state, "Vulnerable") {
+			open = append(open, name)
+		}
+	}
+	slices.Sort(open)
+	text := fmt.Sprintf("%d mitigated", len(mitigations)-len(open))
+	if len(open) > 0 {
+		text += fmt.Sprintf(", %d not (%s)", len(open), strings.Join(open, ", "))
+	}
+	return text
+}
+
+func joinNonEmpty(sep string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), sep)
+}
