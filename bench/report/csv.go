@@ -20,7 +20,7 @@ var csvHeader = []string{
 	"latency_mean_us", "latency_mean_wrk_us", "latency_stdev_us", "latency_max_us",
 	"latency_p50_us", "latency_p90_us", "latency_p99_us", "latency_p999_us",
 	"errors_connect", "errors_read", "errors_write", "errors_timeout", "errors_status",
-	"cpu_gateway_cores", "cpu_upstream_cores", "cpu_load_cores", "cpu_etcd_cores", "cpu_steal_cores",
+	"cpu_gateway_cores", "cpu_gateway_wait_cores", "cpu_upstream_cores", "cpu_load_cores", "cpu_etcd_cores", "cpu_steal_cores",
 	"rss_gateway_bytes", "rss_upstream_bytes", "rss_load_bytes", "rss_etcd_bytes",
 	"product", "core", "vendor", "implementer", "part", "variant", "revision",
 	"cloud", "instance", "hypervisor", "container", "arch", "os", "kernel",
@@ -77,7 +77,8 @@ func csvRun(run bench.Run) []string {
 	for _, n := range []uint64{e.Connect, e.Read, e.Write, e.Timeout, e.Status} {
 		fields = append(fields, count(n))
 	}
-	for _, v := range []*float64{run.CPU.Gateway, run.CPU.Upstream, run.CPU.Load, run.CPU.Etcd, run.CPU.Steal} {
+	for _, v := range []*float64{run.CPU.Gateway, run.CPU.GatewayWait, run.CPU.Upstream,
+		run.CPU.Load, run.CPU.Etcd, run.CPU.Steal} {
 		fields = append(fields, csvFigure(v, csvFloat))
 	}
 	for _, v := range []*uint64{run.RSS.Gateway, run.RSS.Upstream, run.RSS.Load, run.RSS.Etcd} {

@@ -199,7 +199,8 @@ func run(qps, us float64) bench.Run {
 				P50: new(us * 0.97), P90: new(us * 1.2), P99: new(us * 1.6), P999: new(us * 3)},
 			Histogram: "HISTFAAAAB542pNpmSzMwMDAxAABzFCaEUoz2X+AsQA9gQKT",
 		},
-		CPU: bench.CPU{Gateway: new(0.973), Upstream: new(0.251), Load: new(0.238), Etcd: new(0.004), Steal: new(0.0)},
+		CPU: bench.CPU{Gateway: new(0.973), GatewayWait: new(0.011), Upstream: new(0.251),
+			Load: new(0.238), Etcd: new(0.004), Steal: new(0.0)},
 		RSS: bench.RSS{Gateway: new(uint64(52_613_120)), Upstream: new(uint64(11_010_048)),
 			Load: new(uint64(12_582_912)), Etcd: new(uint64(40_894_464))},
 	}
@@ -207,7 +208,7 @@ func run(qps, us float64) bench.Run {
 
 // withoutGateway is a control run: nothing is known of a gateway.
 func withoutGateway(r bench.Run) bench.Run {
-	r.CPU.Gateway, r.RSS.Gateway = nil, nil
+	r.CPU.Gateway, r.CPU.GatewayWait, r.RSS.Gateway = nil, nil, nil
 	r.CPU.Upstream, r.CPU.Load = new(0.83), new(0.79)
 	return r
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,9 +20,13 @@ import (
 	"armrepro/bench"
 )
 
-// MaxBytes is the largest result that Read takes. A result of a hundred runs
-// with their histograms is below a tenth of it.
+// MaxBytes is the largest result that Read takes. A run with its histogram
+// needs a few kilobytes.
 const MaxBytes = 8 << 20
+
+// maxItems is the longest list that Read takes, known to the schema or not: a
+// fault in each of millions of items would be looked for and reported.
+const maxItems = 10000
 
 // ErrVersion says that a document is a result, but of another version of the
 // schema than this program reads.
@@ -80,6 +85,9 @@ func check(doc any) error {
 	default:
 		return fmt.Errorf("not a result: it has no %q to say %q", "schema", bench.Schema)
 	}
+	if !short(doc) {
+		return fmt.Errorf("not a result: a list in it has more than %d items", maxItems)
+	}
 	schema, err := resultSchema()
 	if err != nil {
 		return err
@@ -99,6 +107,21 @@ func check(doc any) error {
 		return fmt.Errorf("%s; and %d more", strings.Join(faults[:most], "; "), n-most)
 	}
 	return errors.New(strings.Join(faults, "; "))
+}
+
+// short reports whether no list in v is longer than maxItems.
+func short(v any) bool {
+	switch v := v.(type) {
+	case []any:
+		return len(v) <= maxItems && !slices.ContainsFunc(v, func(item any) bool { return !short(item) })
+	case map[string]any:
+		for _, item := range v {
+			if !short(item) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // collect appends the faults that err stands for, one a leaf, less those about

@@ -189,6 +189,8 @@ func TestReadErrors(t *testing.T) {
 		{"long text", change(`"v0.1.0"`, `"`+strings.Repeat("x", 5000)+`"`), "tool.version: maxLength"},
 		{"many faults", `{"schema": "armrepro/v1", "tool": 1, "started": 1, "machine": 1, "gateway": 1, "etcd": 1,
 			"settings": 1, "scenarios": 1, "control": 1, "warnings": 1, "verdict": 1}`, "and 7 more"},
+		{"too many items", change(`"warnings": []`, `"warnings": [`+strings.Repeat("{},", 10000)+`{}]`), "more than 10000 items"},
+		{"too many unknown items", change(`"warnings": []`, `"warnings": [], "x": {"y": [[`+strings.Repeat("1,", 10000)+`1]]}`), "more than 10000 items"},
 		{"too large", `{"schema": "` + strings.Repeat(" ", MaxBytes), "too large"},
 	} {
 		_, err := Read(strings.NewReader(tt.in))

@@ -126,6 +126,7 @@ func cpuRows(runs []bench.Run) []row {
 	}
 	return []row{
 		line("gateway", func(c bench.CPU) *float64 { return c.Gateway }),
+		line("gateway waiting", func(c bench.CPU) *float64 { return c.GatewayWait }),
 		line("upstream", func(c bench.CPU) *float64 { return c.Upstream }),
 		line("load", func(c bench.CPU) *float64 { return c.Load }),
 		line("etcd + armrepro", func(c bench.CPU) *float64 { return c.Etcd }),
