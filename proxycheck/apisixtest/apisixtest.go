@@ -1,0 +1,38 @@
+// Package apisixtest is a fake Apache APISIX for tests: an install tree whose
+// apisix, openresty and luajit are the test binary itself. They behave as the
+// real ones of 2.15.0 and 3.18.0 were recorded to behave, failures that exit
+// with 0 included; requests are served by the built-in gateway.
+//
+// A test binary takes part by calling Main first in its TestMain, or by naming
+// APISIX, OpenResty and LuaJIT in testscript's map of commands.
+package apisixtest
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// roleEnv tells the processes of a running fake what they are: their first
+// argument is a title, as nginx has it.
+const roleEnv = "ARMREPRO_FAKE_APISIX_ROLE"
+
+// Main returns at once in a test, and never in a process that was started as
+// one of the fake programs.
+func Main() {
+	switch os.Getenv(roleEnv) {
+	case "master":
+		os.Exit(runMaster())
+	case "worker":
+		os.Exit(runWorker())
+	case "helper":
+		select {} // the privileged agent
+	}
+	switch filepath.Base(os.Args[0]) {
+	case "apisix":
+		os.Exit(APISIX())
+	case "openresty":
+		os.Exit(OpenResty())
+	case "luajit":
+		os.Exit(LuaJIT())
+	}
+}
