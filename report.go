@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -27,7 +28,7 @@ type outputFlags struct {
 
 func (o *outputFlags) add(fs *pflag.FlagSet) {
 	formats := benchreport.Formats()
-	fs.StringVarP(&o.format, "output", "o", formats[0], "print the result as "+strings.Join(formats, ", "))
+	fs.StringVarP(&o.format, "output", "o", formats[0], "print the result as one of "+strings.Join(formats, ", "))
 	fs.BoolVar(&o.references, "references", false, "add the published figures of the same scenarios (text and markdown)")
 }
 
@@ -69,17 +70,17 @@ func runReport(ctx context.Context, args []string, s streams) error {
 		output outputFlags
 		log    logFlags
 	)
-	fs := newFlags("report", "FILE...", reportAbout, s)
-	output.add(fs)
-	fs.BoolVar(&log.noColor, "no-color", false, "use no colors; the variable NO_COLOR does the same")
-	if err := parse(fs, args, 1, len(args)); err != nil {
+	flags := newFlags("report", "FILE...", reportAbout, s)
+	output.add(flags)
+	flags.BoolVar(&log.noColor, "no-color", false, "use no colors; the variable NO_COLOR does the same")
+	if err := parse(flags, args, 1, len(args)); err != nil {
 		return err
 	}
 	if err := output.check(); err != nil {
 		return err
 	}
 	var results []bench.Result
-	for _, name := range fs.Args() {
+	for _, name := range flags.Args() {
 		r, err := readResult(ctx, name, s.in)
 		if err != nil {
 			return err
@@ -124,6 +125,10 @@ func openResult(name string, stdin io.Reader) (bench.Result, error) {
 	r, err := benchreport.Read(in)
 	if err == nil {
 		return r, nil
+	}
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		// It names the file already.
+		return bench.Result{}, err
 	}
 	err = fmt.Errorf("read %s: %w", name, err)
 	if errors.Is(err, benchreport.ErrVersion) {

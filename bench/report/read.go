@@ -80,7 +80,7 @@ func check(doc any) error {
 	switch schema := object["schema"].(type) {
 	case string:
 		if schema != bench.Schema {
-			return fmt.Errorf("%w %q, want %q", ErrVersion, clip(clean(schema)), bench.Schema)
+			return fmt.Errorf("%w %q, want %q", ErrVersion, clip(schema), bench.Schema)
 		}
 	default:
 		return fmt.Errorf("not a result: it has no %q to say %q", "schema", bench.Schema)

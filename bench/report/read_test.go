@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -30,10 +29,8 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("%s (-first +second):\n%s", name, diff)
 		}
 		// Invalid UTF-8 cannot survive JSON.
-		if diff := cmp.Diff(fixture(), r); diff != "" && name != "hostile" && name != "interrupted" {
-			if !cmp.Equal(withLists(fixture()), r) {
-				t.Errorf("%s (-written +read):\n%s", name, diff)
-			}
+		if diff := cmp.Diff(withLists(fixture()), r); diff != "" && name != "hostile" {
+			t.Errorf("%s (-written +read):\n%s", name, diff)
 		}
 	}
 }
@@ -171,7 +168,7 @@ func TestReadErrors(t *testing.T) {
 		{"other document", `{"name": "x"}`, `no "schema"`},
 		{"schema of a wrong type", `{"schema": 1}`, `no "schema"`},
 		{"later schema", change("armrepro/v1", "armrepro/v2"), `unsupported schema "armrepro/v2"`},
-		{"hostile schema", change("armrepro/v1", `\u001b[2J`), `\u001b[2J`},
+		{"hostile schema", change("armrepro/v1", `\u001b[2J`), `unsupported schema "\x1b[2J"`},
 		{"only a schema", `{"schema": "armrepro/v1"}`, "missing properties"},
 		{"missing figure", change(`"qps": 15640.38,`, ""), "scenarios[0].runs[0]: missing property 'qps'"},
 		{"figure as text", change(`"qps": 15640.38`, `"qps": "15640.38"`), "scenarios[0].runs[0].qps: got string, want number"},
@@ -201,8 +198,8 @@ func TestReadErrors(t *testing.T) {
 		if !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, err, tt.want)
 		}
-		if errors.Is(err, ErrVersion) != strings.Contains(tt.name, "schema") && strings.Contains(tt.name, "later") {
-			t.Errorf("%s: %v is not ErrVersion", tt.name, err)
+		if want := strings.HasPrefix(tt.want, "unsupported schema"); errors.Is(err, ErrVersion) != want {
+			t.Errorf("%s: is ErrVersion: %t, want %t", tt.name, !want, want)
 		}
 		if len(err.Error()) > 1000 {
 			t.Errorf("%s: an error of %d bytes", tt.name, len(err.Error()))
@@ -236,7 +233,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("read what was written: %v", err)
 		}
 		if second := write(t, "json", Options{}, again); second != first {
-			t.Fatal(fmt.Sprint("another document after a round trip:\n", cmp.Diff(first, second)))
+			t.Fatalf("another document after a round trip:\n%s", cmp.Diff(first, second))
 		}
 	})
 }
