@@ -73,16 +73,12 @@ func frequency(f machine.Frequency) string {
 		measured = fixed(f.MeasuredMHz, 0) + " MHz measured"
 	}
 	if f.ClaimedMHz > 0 {
-		claimed = join(" ", fixed(f.ClaimedMHz, 0)+" MHz claimed", prefixed("by ", f.ClaimedBy))
+		claimed = fixed(f.ClaimedMHz, 0) + " MHz claimed"
+		if f.ClaimedBy != "" {
+			claimed += " (" + f.ClaimedBy + ")"
+		}
 	}
 	return join(", ", measured, claimed)
-}
-
-func prefixed(prefix, s string) string {
-	if s == "" {
-		return ""
-	}
-	return prefix + s
 }
 
 func pageSize(n int) string {

@@ -149,7 +149,7 @@ func wideResult() bench.Result {
 		{Implementer: "0x41", Part: "0xd0b", Variant: "0x4", Revision: "0", Core: "Cortex-A76", CPUs: "0-511", Count: 512},
 		{Implementer: "0x41", Part: "0xd05", Variant: "0x2", Revision: "0", Core: "Cortex-A55", CPUs: "512-1023", Count: 512},
 	}
-	r.Machine.CPU.Frequency = machine.Frequency{MeasuredMHz: 2394.4, ClaimedMHz: 2400, ClaimedBy: "cpufreq"}
+	r.Machine.CPU.Frequency = machine.Frequency{MeasuredMHz: 2394.4, ClaimedMHz: 2400, ClaimedBy: "cpu MHz in proc/cpuinfo"}
 	r.Machine.Emulated, r.Machine.EmulatedWhy = true, "no implementer in /proc/cpuinfo"
 	r.Machine.MemoryBytes = 1 << 50
 	return r
