@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"text/tabwriter"
 
 	"armrepro/bench"
 	"armrepro/proxycheck"
@@ -106,9 +107,10 @@ func (c *conductor) smoke(ctx context.Context, gateway benchGateway) error {
 	return nil
 }
 
-// checkFindings is what check prints.
+// checkFindings is what check prints: a result without a run.
 type checkFindings struct {
 	*bench.Result
+	// Routes are those that were proved live.
 	Routes []string `json:"routes"`
 }
 
@@ -120,7 +122,37 @@ func (c *conductor) findings() checkFindings {
 	return f
 }
 
+// writeText prints one line for each thing that was checked.
 func (f checkFindings) writeText(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "ok\n")
-	return err
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	m := f.Machine
+	line("machine", "%s, %s, %d cores, %.1f GiB", orUnknown(m.CPU.Product), orUnknown(m.CPU.Core), m.Cores, float64(m.MemoryBytes)/(1<<30))
+	switch {
+	case f.Etcd.Embedded:
+		line("etcd", "%s, embedded", f.Etcd.Version)
+	case f.Etcd.Version != "":
+		line("etcd", "%s", f.Etcd.Version)
+	default:
+		line("etcd", "the gateway's own, not looked at")
+	}
+	line("gateway", "%s %s (%s)", f.Gateway.Name, f.Gateway.Version, f.Gateway.Kind)
+	if f.Gateway.Workers == nil {
+		line("workers", "cannot be seen")
+	} else {
+		line("workers", "%d running", *f.Gateway.Workers)
+	}
+	for _, r := range f.Routes {
+		line("route", "%s is live", r)
+	}
+	for _, warning := range f.Warnings {
+		line("warning", "%s: %s", warning.Code, warning.Text)
+		if warning.Hint != "" {
+			line("", "%s", warning.Hint)
+		}
+	}
+	line("after", "everything is taken down again")
+	return t.Flush()
 }

@@ -98,14 +98,14 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 		return nil
 	}
 	begin := time.Now()
-	server, err := embed.Start(ctx, embed.Config{Listen: loopback(c.opts.etcdPort), Logger: c.log})
+	server, err := startEtcd(ctx, embed.Config{Listen: loopback(c.opts.etcdPort), Logger: c.log})
 	if err != nil {
 		return err
 	}
 	c.etcd = server
 	c.endpoints = []string{server.Endpoint()}
 	c.result.Etcd = bench.EtcdInfo{Version: server.Version(), Embedded: true}
-	c.log.Info().Str("version", server.Version()).Str("url", server.Endpoint()).Dur("ms", time.Since(begin)).Msg("etcd ready")
+	c.log.Info().Str("version", server.Version()).Str("url", server.Endpoint()).Stringer("in", time.Since(begin).Round(time.Millisecond)).Msg("etcd ready")
 	return nil
 }
 
@@ -180,6 +180,37 @@ func get(ctx context.Context, url string) (string, error) {
 		err = fmt.Errorf("%s answers %s", url, resp.Status)
 	}
 	return string(body), err
+}
+
+// whileUp returns a context that ends when something that was started ends by
+// itself; its cause says what and how.
+func (c *conductor) whileUp(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var etcd <-chan error
+	if c.etcd != nil {
+		etcd = c.etcd.Err()
+	}
+	gateway := c.gateway
+	go func() {
+		select {
+		case <-ctx.Done():
+		case err := <-etcd:
+			cancel(fmt.Errorf("etcd ended: %w", err))
+		case <-c.upstream.Done():
+			cancel(fmt.Errorf("the upstream ended: %w", ending(c.upstream)))
+		case <-gateway.Done():
+			cancel(gateway.Err())
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// ending says how a child ended.
+func ending(p *process.Process) error {
+	if err := p.Err(); err != nil {
+		return fmt.Errorf("%w %s", err, p.Tail())
+	}
+	return errors.New("exit code 0")
 }
 
 // upstreamStop bounds the wait for the upstream to end after SIGTERM.

@@ -264,7 +264,9 @@ func (o *runOptions) measure(ctx context.Context, s streams) (*bench.Result, err
 	c := &conductor{opts: o, log: log, result: o.newResult()}
 	err = c.setUp(ctx)
 	if err == nil {
-		err = bench.Measure(ctx, c.benchConfig(status), c.result)
+		running, stop := c.whileUp(ctx)
+		err = bench.Measure(running, c.benchConfig(status), c.result)
+		stop()
 	}
 	status.clear()
 	if downErr := c.tearDown(); downErr != nil {

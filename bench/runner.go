@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -21,8 +20,6 @@ type Gateway interface {
 	// Workers lists the pids of its workers, sorted; an error where they
 	// cannot be seen.
 	Workers() ([]int, error)
-	// Done is closed when the gateway has ended by itself.
-	Done() <-chan struct{}
 }
 
 // Generator loads a URL from a process of its own.
@@ -130,15 +127,6 @@ func (r *runner) control(ctx context.Context) error {
 // load loads target once and returns what it measured, also when it was
 // interrupted; nil if there is nothing.
 func (r *runner) load(ctx context.Context, phase, target string, lasts time.Duration, workers []int) (*Run, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
-		select {
-		case <-r.Gateway.Done():
-			cancel(errGatewayEnded)
-		case <-ctx.Done():
-		}
-	}()
 	var before, after usage
 	pids := processes{workers: workers, upstream: r.UpstreamPID}
 	if r.EtcdEmbedded {
@@ -165,8 +153,6 @@ func (r *runner) load(ctx context.Context, phase, target string, lasts time.Dura
 	r.Progress.End(&run)
 	return &run, cause(ctx, err)
 }
-
-var errGatewayEnded = errors.New("the gateway ended during the load")
 
 // cause prefers the reason why ctx ended to the error that came of it.
 func cause(ctx context.Context, err error) error {

@@ -99,6 +99,7 @@ type core struct {
 func (c *core) Info() Info            { return c.info }
 func (c *core) URL() string           { return c.prove.url }
 func (c *core) Done() <-chan struct{} { return c.done }
+func (c *core) Err() error            { return c.ended() }
 
 func (c *core) Warnings() []Warning {
 	c.mu.Lock()

@@ -23,6 +23,8 @@ type Gateway interface {
 	Workers() ([]int, error)
 	// Done is closed when the gateway has ended by itself.
 	Done() <-chan struct{}
+	// Err says how it ended. It may only be called once Done is closed.
+	Err() error
 	// Close removes the route, stops what was started and removes what was
 	// created.
 	Close() error
