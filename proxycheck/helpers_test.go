@@ -2,6 +2,7 @@ package proxycheck
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"io/fs"
@@ -142,3 +143,5 @@ func pluginRoute(upstream string) Route {
 		Metric:      "apisix_http_status",
 	}
 }
+
+func base64Of(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }

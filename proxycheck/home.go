@@ -33,6 +33,9 @@ const (
 // newHome makes a home in runDir, or where runDir is empty in the first
 // temporary folder that will do.
 func newHome(runDir string, in *Install) (*home, error) {
+	if err := in.checkFiles(); err != nil {
+		return nil, err
+	}
 	parents, err := runDirs(runDir)
 	if err != nil {
 		return nil, err
@@ -117,14 +120,8 @@ func (h *home) fill(in *Install) error {
 	return h.link(in)
 }
 
-// link lays the links into the install. APISIX can't do without the first two;
-// of the others an install has some or all, by its version.
+// link lays the links into the install, to what it has of these.
 func (h *home) link(in *Install) error {
-	for _, name := range []string{"apisix", "conf/mime.types"} {
-		if _, err := os.Stat(filepath.Join(in.Home, name)); err != nil {
-			return fmt.Errorf("use the APISIX in %s: %w", in.Home, err)
-		}
-	}
 	names := []string{"apisix", "deps", "conf/mime.types", "conf/cert", "conf/debug.yaml"}
 	if !in.Version.defaultsInLua() {
 		names = append(names, "conf/config-default.yaml")

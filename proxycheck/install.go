@@ -267,6 +267,19 @@ func parseVersionLua(file []byte) (Version, error) {
 	return ParseVersion(string(m[1]))
 }
 
+// checkFiles looks for what APISIX can't start without.
+func (in *Install) checkFiles() error {
+	for _, name := range []string{"apisix/cli/apisix.lua", "conf/mime.types"} {
+		if _, err := os.Stat(filepath.Join(in.Home, name)); err != nil {
+			return &HintError{
+				Err:  fmt.Errorf("use the APISIX in %s: %w", in.Home, err),
+				Hint: "the install isn't complete: reinstall it",
+			}
+		}
+	}
+	return nil
+}
+
 // environ is the environment for the CLI and OpenResty in dir: without the
 // variables by which APISIX would override its configuration, with OpenResty
 // first on the path, and with the PWD that the CLI takes for its home.

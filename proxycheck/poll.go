@@ -20,6 +20,7 @@ func poll(ctx context.Context, try func() error) error {
 func pollInterval(ctx context.Context, every time.Duration, try func() error) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
+	var last error
 	for {
 		err := try()
 		if err == nil {
@@ -28,9 +29,13 @@ func pollInterval(ctx context.Context, every time.Duration, try func() error) er
 		if p, ok := errors.AsType[*permanentError](err); ok {
 			return p.error
 		}
+		// A try that was cut off says less than the one before.
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return &timeoutError{cause: context.Cause(ctx), last: err}
+			return &timeoutError{cause: context.Cause(ctx), last: last}
 		case <-ticker.C:
 		}
 	}

@@ -105,12 +105,12 @@ type master struct {
 // runMaster is a master process from its first line to its exit code.
 func runMaster() int {
 	m := &master{home: os.Getenv(homeEnv), ended: make(chan *exec.Cmd), living: map[*exec.Cmd]string{}}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP)
 	if err := m.prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "nginx:", err)
 		return 1
 	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP)
 	for range m.workers {
 		m.spawn("worker", workerTitle)
 	}

@@ -1,0 +1,479 @@
+package proxycheck
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// nativeIn is a configuration whose home is made in a folder of its own.
+func nativeIn(t *testing.T, version, fault string) NativeConfig {
+	t.Helper()
+	return NativeConfig{
+		Install: fakeInstall(t, version, fault),
+		RunDir:  shortTempDir(t),
+		Ports:   freePorts(t),
+	}
+}
+
+// shortTempDir is a temporary folder whose path leaves room for sockets below
+// it, which t.TempDir's, named after the test, may not.
+func shortTempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "pc-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// leavesNothing checks that no home and no process is left in runDir.
+func leavesNothing(t *testing.T, runDir string) {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(runDir, "*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left in %s: %v %v", runDir, left, err)
+	}
+	if pids := processesIn(runDir); len(pids) > 0 {
+		t.Errorf("processes %v still run in %s", pids, runDir)
+	}
+}
+
+func TestNativeStartFails(t *testing.T) {
+	t.Parallel()
+	short := Timeouts{Init: time.Second, InitEtcd: time.Second, Start: 2 * time.Second}
+	for _, tt := range []struct {
+		name, version, fault string
+		deadEtcd             bool
+		prepare              func(t *testing.T, cfg *NativeConfig)
+		want                 []string // in the error
+		hint                 string
+	}{
+		{
+			name: "no etcd, 2.15", version: "2.15.0", deadEtcd: true,
+			want: []string{"phase init_etcd", "exit status 1", "all etcd nodes are unavailable"}, hint: "/version",
+		},
+		{
+			name: "no etcd, 3.18", version: "3.18.0", deadEtcd: true,
+			want: []string{"phase init_etcd", "all etcd nodes are unavailable"}, hint: "/version",
+		},
+		{
+			name: "init hangs", version: "3.18.0", fault: "hang-init",
+			want: []string{"phase init", "not in time", "still running"},
+		},
+		{
+			name: "init_etcd hangs", version: "3.18.0", fault: "hang-init-etcd",
+			want: []string{"phase init_etcd", "not in time", "still running"}, hint: "etcd",
+		},
+		{
+			name: "missing Lua module", version: "2.15.0", fault: "missing-module",
+			want: []string{"APISIX has ended: exit status 1", "module 'resty.radixtree' not found"}, hint: "make deps",
+		},
+		{
+			name: "too many workers", version: "3.18.0", fault: "workers=3",
+			want: []string{"phase workers", "3 worker processes run and 1 are wanted"},
+		},
+		{
+			name: "wrong key", version: "3.18.0", fault: "admin-status=401",
+			want: []string{"phase admin", "status 401"}, hint: "--admin-key",
+		},
+		{
+			name: "not allowed", version: "2.15.0", fault: "admin-status=403",
+			want: []string{"phase admin", "status 403"}, hint: "allow_admin",
+		},
+		{
+			name: "too slow", version: "3.18.0", fault: "slow-start=1m",
+			want: []string{"phase admin", "not in time", "connection refused"},
+		},
+		{
+			name: "port held", version: "3.18.0", fault: "bind-wait=10ms",
+			prepare: func(t *testing.T, cfg *NativeConfig) {
+				l, err := net.Listen("tcp4", hostPort(cfg.Ports.Control))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { l.Close() })
+			},
+			want: []string{"still could not bind()"}, hint: "ss -ltnp",
+		},
+		{
+			name: "port shared", version: "3.18.0",
+			prepare: func(t *testing.T, cfg *NativeConfig) { shareAdminPort(t, cfg) },
+			want:    []string{"would get a share of the requests"}, hint: "another port",
+		},
+		{
+			name: "no mime.types", version: "3.18.0",
+			prepare: func(t *testing.T, cfg *NativeConfig) {
+				if err := os.Remove(filepath.Join(cfg.Install.Home, "conf/mime.types")); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: []string{"phase home", "mime.types"}, hint: "reinstall",
+		},
+		{
+			name: "no default plugins", version: "2.15.0",
+			prepare: func(t *testing.T, cfg *NativeConfig) {
+				if err := os.WriteFile(filepath.Join(cfg.Install.Home, "conf/config-default.yaml"), []byte("apisix: {}\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: []string{"read the default plugins", "the list is empty"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := nativeIn(t, tt.version, tt.fault)
+			cfg.Timeouts = short
+			cfg.Etcd = []string{fmt.Sprintf("http://127.0.0.1:%d", freePort(t))}
+			if !tt.deadEtcd {
+				cfg.Etcd = []string{startEtcd(t)}
+			}
+			if tt.prepare != nil {
+				tt.prepare(t, &cfg)
+			}
+			before := checksums(t, cfg.Install.Home)
+			gw, err := StartNative(t.Context(), cfg)
+			if err == nil {
+				gw.Close()
+				t.Fatal("it started")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error lacks %q:\n%v", want, err)
+				}
+			}
+			if got := Hint(err); (tt.hint == "") != (got == "") || !strings.Contains(got, tt.hint) {
+				t.Errorf("the hint is %q, want %q in it", got, tt.hint)
+			}
+			leavesNothing(t, cfg.RunDir)
+			sameChecksums(t, before, checksums(t, cfg.Install.Home))
+		})
+	}
+}
+
+// shareAdminPort listens on the Admin port beside the gateway, as a second
+// APISIX would, without ever answering a request of its own: it hands
+// connections back by closing them, so that some of ours succeed.
+func shareAdminPort(t *testing.T, cfg *NativeConfig) {
+	t.Helper()
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, 15, 1) }) // SO_REUSEPORT
+	}}
+	l, err := lc.Listen(t.Context(), "tcp4", hostPort(cfg.Ports.Data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+}
+
+// A start that its caller gives up has to end soon and leave nothing.
+func TestNativeStartCancelled(t *testing.T) {
+	t.Parallel()
+	cfg := nativeIn(t, "3.18.0", "slow-start=1m")
+	cfg.Etcd = []string{startEtcd(t)}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if gw, err := StartNative(ctx, cfg); err == nil {
+		gw.Close()
+		t.Fatal("it started")
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("giving up took %s", took)
+	}
+	leavesNothing(t, cfg.RunDir)
+}
+
+func TestNativeNeedsEtcd(t *testing.T) {
+	t.Parallel()
+	if _, err := StartNative(t.Context(), NativeConfig{Install: &Install{}}); err == nil || !strings.Contains(err.Error(), "no etcd endpoint") {
+		t.Errorf("%v", err)
+	}
+}
+
+// What the environment says must not reach APISIX, which would prefer it to the
+// configuration. (Not parallel: it sets the environment.)
+func TestNativeIgnoresEnvironment(t *testing.T) {
+	t.Setenv("APISIX_WORKER_PROCESSES", "3")
+	t.Setenv("APISIX_DEPLOYMENT_ETCD_HOST", `["http://127.0.0.1:1"]`)
+	cfg := nativeIn(t, "3.18.0", "")
+	cfg.Etcd = []string{startEtcd(t)}
+	gw, err := StartNative(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gw.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNativeRoutes(t *testing.T) {
+	t.Parallel()
+	upstream := startUpstream(t)
+	for _, tt := range []struct {
+		name, fault string
+		route       func(Route) Route
+		want, hint  string
+	}{
+		{name: "late", fault: "not-found-for=300ms"},
+		{name: "never", fault: "not-found-for=1m", want: "not in time: status 404: 404 Route Not Found"},
+		{name: "wrong body", route: func(r Route) Route { r.WantBody = "other"; return r }, want: `the body is "1234567890", not "other"`},
+		{name: "missing header", route: func(r Route) Route { r.WantHeaders = []string{"X-None"}; return r }, want: "the header X-None is missing"},
+		{name: "foreign header", route: func(r Route) Route { r.WithoutHeaders = []string{"Server"}; return r }, want: "the header Server is there"},
+		{name: "refused", route: func(r Route) Route { r.Body = []byte(`{"uri":`); return r }, want: "status 400"},
+		{
+			name: "dead upstream", want: "not in time: status 502", hint: "upstream",
+			route: func(r Route) Route {
+				r.Body = []byte(`{"uri":"/hello","upstream":{"type":"roundrobin","nodes":{"127.0.0.1:1":1}}}`)
+				return r
+			},
+		},
+		{name: "no such metric", route: func(r Route) Route { r.Metric = "apisix_nothing"; return r }, want: "there is no metric apisix_nothing"},
+		{name: "metric of no plugin", route: func(r Route) Route { r.Metric = "apisix_http_status"; return r }, want: "apisix_http_status"},
+		{name: "crashing workers", fault: "crash-every=300ms", route: func(r Route) Route { r.WantHeaders = []string{"X-None"}; return r }, want: "exited on signal 11"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := nativeIn(t, "3.18.0", tt.fault)
+			cfg.Etcd = []string{startEtcd(t)}
+			cfg.Timeouts = Timeouts{Route: 1500 * time.Millisecond, Metric: 600 * time.Millisecond}
+			gw, err := StartNative(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := gw.Close(); err != nil {
+					t.Error(err)
+				}
+				leavesNothing(t, cfg.RunDir)
+			}()
+			r := plainRoute(upstream)
+			if tt.route != nil {
+				r = tt.route(r)
+			}
+			err = gw.Apply(t.Context(), r)
+			if tt.want == "" {
+				if err != nil {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("the error lacks %q:\n%v", tt.want, err)
+			}
+			if !strings.Contains(Hint(err), tt.hint) {
+				t.Errorf("the hint is %q, want %q in it", Hint(err), tt.hint)
+			}
+		})
+	}
+}
+
+// The metrics of newer releases are recomputed now and then.
+func TestNativeLateMetric(t *testing.T) {
+	t.Parallel()
+	cfg := nativeIn(t, "3.18.0", "metrics-every=700ms")
+	cfg.Etcd = []string{startEtcd(t)}
+	gw, err := StartNative(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gw.Close()
+	if _, err := http.Get(baseURL(cfg.Ports.Prometheus) + "/apisix/prometheus/metrics"); err != nil {
+		t.Fatal(err)
+	}
+	if err := gw.Apply(t.Context(), pluginRoute(startUpstream(t))); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNativeWorkers(t *testing.T) {
+	t.Parallel()
+	cfg := nativeIn(t, "2.15.0", "")
+	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Workers = 3
+	gw, err := StartNative(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gw.Close()
+	if pids, err := gw.Workers(); err != nil || len(pids) != 3 {
+		t.Errorf("workers: %v, %v", pids, err)
+	}
+	if err := gw.Apply(t.Context(), plainRoute(startUpstream(t))); err != nil {
+		t.Error(err)
+	}
+}
+
+// The death of the master has to be noticed, and its workers must not live on.
+func TestNativeMasterKilled(t *testing.T) {
+	t.Parallel()
+	cfg := nativeIn(t, "3.18.0", "")
+	cfg.Etcd = []string{startEtcd(t)}
+	gw, err := StartNative(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	workers, err := gw.Workers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(gw.(*native).master.Pid(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-gw.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("its end went unnoticed")
+	}
+	err = gw.Apply(t.Context(), plainRoute(startUpstream(t)))
+	if err == nil || !strings.Contains(err.Error(), "APISIX has ended: signal: killed") {
+		t.Errorf("Apply after its end: %v", err)
+	}
+	for _, pid := range workers {
+		waitGone(t, pid)
+	}
+	if err := gw.Close(); err != nil {
+		t.Error(err)
+	}
+	leavesNothing(t, cfg.RunDir)
+}
+
+func waitGone(t *testing.T, pid int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err := poll(ctx, func() error {
+		if alive(pid) {
+			return fmt.Errorf("process %d is alive", pid)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNativeCloseOften(t *testing.T) {
+	t.Parallel()
+	cfg := nativeIn(t, "3.18.0", "stop-delay=200ms")
+	cfg.Etcd = []string{startEtcd(t)}
+	gw, err := StartNative(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			if err := gw.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	select {
+	case <-gw.Done():
+		t.Error("Done is closed, although it was Close that ended it")
+	default:
+	}
+	leavesNothing(t, cfg.RunDir)
+}
+
+// A master that doesn't listen to SIGTERM is killed, and that is reported.
+func TestNativeStubborn(t *testing.T) {
+	t.Parallel()
+	cfg := nativeIn(t, "3.18.0", "stop-delay=1m")
+	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Timeouts.Stop = 300 * time.Millisecond
+	gw, err := StartNative(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gw.Close(); err == nil || !strings.Contains(err.Error(), "was killed") {
+		t.Errorf("Close: %v", err)
+	}
+	leavesNothing(t, cfg.RunDir)
+}
+
+// keysUnder asks etcd for the number of keys that begin with prefix.
+func keysUnder(t *testing.T, endpoint, prefix string) string {
+	t.Helper()
+	body := fmt.Appendf(nil, `{"key":%q,"range_end":%q,"count_only":true}`, base64Of(prefix+"/"), base64Of(prefix+"0"))
+	resp, err := http.Post(endpoint+"/v3/kv/range", "application/json", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestNativeLeavesEtcdClean(t *testing.T) {
+	t.Parallel()
+	etcd := startEtcd(t)
+	cfg := nativeIn(t, "2.15.0", "")
+	cfg.Etcd = []string{etcd}
+	gw, err := StartNative(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefix := gw.(*native).etcdPrefix
+	if got := keysUnder(t, etcd, prefix); !strings.Contains(got, `"count":"4"`) {
+		t.Errorf("init_etcd left %s", got)
+	}
+	if err := gw.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := keysUnder(t, etcd, prefix); strings.Contains(got, "count") {
+		t.Errorf("Close left %s", got)
+	}
+}
+
+// A given prefix may be somebody's: its routes are neither touched nor removed.
+func TestNativeSharedPrefix(t *testing.T) {
+	t.Parallel()
+	etcd := startEtcd(t)
+	upstream := startUpstream(t)
+	start := func() (*native, NativeConfig) {
+		cfg := nativeIn(t, "3.18.0", "")
+		cfg.Etcd, cfg.EtcdPrefix = []string{etcd}, "/shared"
+		gw, err := StartNative(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return gw.(*native), cfg
+	}
+	a, aCfg := start()
+	if err := a.Apply(t.Context(), plainRoute(upstream)); err != nil {
+		t.Fatal(err)
+	}
+	b, bCfg := start()
+	err := b.Apply(t.Context(), plainRoute(upstream))
+	if err == nil || !strings.Contains(err.Error(), "takes it already") || !strings.Contains(Hint(err), "another armrepro") {
+		t.Errorf("the second one: %v\n%s", err, Hint(err))
+	}
+	if err := errors.Join(b.Close(), a.Close()); err != nil {
+		t.Error(err)
+	}
+	leavesNothing(t, aCfg.RunDir)
+	leavesNothing(t, bCfg.RunDir)
+	if got := keysUnder(t, etcd, "/shared"); !strings.Contains(got, `"count":"4"`) {
+		t.Errorf("they left %s", got)
+	}
+}
