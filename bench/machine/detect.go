@@ -308,9 +308,14 @@ func memInfo(root fs.FS, name string) (uint64, error) {
 		return 0, err
 	}
 	for key, value := range keyValues(b) {
-		if key == name {
-			return kibibytes(value)
+		if key != name {
+			continue
 		}
+		n, err := kibibytes(value)
+		if err != nil {
+			return 0, fmt.Errorf("proc/meminfo: %s: %w", name, err)
+		}
+		return n, nil
 	}
 	return 0, fmt.Errorf("proc/meminfo has no %s", name)
 }

@@ -40,6 +40,7 @@ var products = []product{
 	{"Alibaba Yitian 710", 0x41, 0xd49, "r0p0", 100, "Alibaba", "Yitian 710"},
 	{"AmpereOne", 0xc0, 0xac3, "r0p1", 50, "", "AmpereOne"},
 	{"AmpereOne 1a", 0xc0, 0xac4, "r0p0", 2000, "", "AmpereOne"},
+	{"Ampere eMAG", 0x50, 0x000, "r3p2", 80, "", "eMAG"},
 	{"Kunpeng 920", 0x48, 0xd01, "", 0, "", "Kunpeng 920"},
 	{"Fujitsu A64FX", 0x46, 0x001, "", 0, "", "A64FX"},
 	{"Marvell ThunderX2", 0x42, 0x516, "", 0, "", "ThunderX2"},

@@ -22,9 +22,9 @@ const (
 )
 
 var (
-	errTooLarge   = errors.New("file is larger than a kernel writes it")
+	errTooLarge   = errors.New("larger than the kernel writes it")
 	errNotRegular = errors.New("not a regular file")
-	errEmpty      = errors.New("file is empty")
+	errEmpty      = errors.New("empty")
 )
 
 // readFile reads a whole file, at most maxFileBytes of it. Only regular files
@@ -115,19 +115,18 @@ func reason(err error) string {
 		return name + "is not there"
 	case errors.Is(err, fs.ErrPermission):
 		return name + "may only be read by root"
+	case errors.Is(err, errTooLarge), errors.Is(err, errNotRegular), errors.Is(err, errEmpty):
+		return name + "is " + path.Err.Error()
 	case path != nil:
 		return name + "is unreadable: " + path.Err.Error()
 	}
 	return err.Error()
 }
 
-// fields splits "key: value" lines, such as those of /proc/PID/status.
+// keyValues splits "key: value" lines, such as those of /proc/PID/status.
 func keyValues(b []byte) func(yield func(key, value string) bool) {
 	return func(yield func(string, string) bool) {
 		for line := range bytes.Lines(b) {
-			if len(line) > maxFileBytes {
-				continue
-			}
 			key, value, ok := bytes.Cut(line, []byte{':'})
 			if !ok {
 				continue
@@ -143,12 +142,9 @@ func keyValues(b []byte) func(yield func(key, value string) bool) {
 // into bytes.
 func kibibytes(s string) (uint64, error) {
 	number, unit, _ := strings.Cut(s, " ")
-	n, err := strconv.ParseUint(number, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("parse size %q: %w", s, err)
-	}
-	if strings.TrimSpace(unit) != "kB" || n > 1<<54 {
-		return 0, fmt.Errorf("parse size %q: want a number of kB", s)
+	n, err := strconv.ParseUint(number, 10, 54)
+	if err != nil || strings.TrimSpace(unit) != "kB" {
+		return 0, fmt.Errorf("%q is not a number of kB", clip(s))
 	}
 	return n << 10, nil
 }

@@ -65,7 +65,7 @@ func x86CoreName(vendor string, id x86ID) string {
 // words are left out.
 func productName(s string) string {
 	s = strings.NewReplacer("(R)", "", "(r)", "", "(TM)", "", "(tm)", "", "®", "", "™", "").Replace(s)
-	s = strings.ReplaceAll(s, " CPU @", " @")
+	s = strings.NewReplacer(" CPU @", " @", "Xeon CPU ", "Xeon ").Replace(s)
 	s = strings.TrimSuffix(clean(s), " Processor")
 	return clean(s)
 }

@@ -1,0 +1,238 @@
+package machine
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"unicode"
+	"unicode/utf8"
+)
+
+// seed adds a file of every recorded machine that has it.
+func seed(f *testing.F, name string) {
+	f.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "machines", "*", filepath.FromSlash(name)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Add([]byte{})
+}
+
+// fit fails unless s may go to a terminal and into JSON.
+func fit(t *testing.T, s string) {
+	t.Helper()
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		t.Errorf("%q is not fit to print", s)
+	}
+}
+
+func FuzzCPUInfo(f *testing.F) {
+	seed(f, "proc/cpuinfo")
+	f.Add([]byte("Processor\t: AArch64 Processor rev 4 (aarch64)\nprocessor\t: 0\nprocessor\t: 1\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU variant\t: 0x0\nCPU part\t: 0xd03\nCPU revision\t: 4\n"))
+	f.Add([]byte("processor: 8191\nbogomips: 1e400\nBogoMIPS: NaN\nCPU part: 0x1000\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		info, err := parseCPUInfo(b)
+		if (err == nil) != (len(info.processors) > 0) {
+			t.Fatalf("%d processors with error %v", len(info.processors), err)
+		}
+		for _, p := range info.processors {
+			if p.id < 0 || p.id >= maxCPUs || math.IsNaN(p.bogoMIPS) || math.IsInf(p.bogoMIPS, 0) {
+				t.Errorf("%+v", p)
+			}
+			fit(t, p.x86.model)
+			fit(t, p.x86.vendor)
+		}
+	})
+}
+
+func FuzzMIDR(f *testing.F) {
+	for _, s := range []string{"0x00000000413fd0c1", "0x", "413fd0c1", "0xffffffffffffffff", "0x1ffffffffffffffff", "-0x1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		m, err := parseMIDR(s)
+		if err != nil {
+			return
+		}
+		raw := rawProcessor{
+			"CPU implementer": m.implementerHex(), "CPU variant": m.variantHex(),
+			"CPU part": m.partHex(), "CPU revision": strings.Split(m.stepping(), "p")[1],
+		}
+		if got := raw.midr(); got == nil || *got != m {
+			t.Errorf("%s as /proc/cpuinfo has it reads %v, want %v", s, got, m)
+		}
+	})
+}
+
+func FuzzSMBIOS(f *testing.F) {
+	seed(f, smbiosTable)
+	f.Add([]byte{4, 0x1a, 0, 0, 0, 0, 0, 255, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 'a', 0, 'b', 0, 0})
+	f.Add([]byte{4, 4, 0, 0, 0, 0})
+	f.Add([]byte{0, 3, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := parseSMBIOS(b)
+		if err != nil && p != (smbiosProcessor{}) {
+			t.Errorf("%+v with error %v", p, err)
+		}
+		fit(t, p.manufacturer)
+		fit(t, p.version)
+	})
+}
+
+func FuzzCPUList(f *testing.F) {
+	for _, s := range []string{"", "0", "0-3,8", "0-10:2/4", "3-1", "0-8191", "0-8192", "1,,2", " 1 , 2 ", "0-8191,0-8191,0-8191", "0-9:0/3", "0-9:3/2"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		cpus, err := ParseCPUList(s)
+		if err != nil {
+			fit(t, err.Error())
+			return
+		}
+		if !slices.IsSorted(cpus) || len(slices.Compact(slices.Clone(cpus))) != len(cpus) || len(cpus) > maxCPUs {
+			t.Errorf("ParseCPUList(%q) = %v", s, cpus)
+		}
+		again, err := ParseCPUList(FormatCPUList(cpus))
+		if err != nil || !slices.Equal(cpus, again) {
+			t.Errorf("%v reads %v, %v after formatting", cpus, again, err)
+		}
+	})
+}
+
+func FuzzCgroup(f *testing.F) {
+	f.Add("0::/a/b\n", "30 24 0:26 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw\n")
+	f.Add("4:cpu,cpuacct:/a\n0::/\n", "30 24 0:26 /a /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n")
+	f.Add("0::/../../etc\n", "30 24 0:26 /x\\040y /.. rw - cgroup2 cgroup2 rw\n")
+	f.Fuzz(func(t *testing.T, group, mounts string) {
+		root := fstest.MapFS{
+			"proc/self/cgroup":    {Data: []byte(group)},
+			"proc/self/mountinfo": {Data: []byte(mounts)},
+		}
+		g, err := cpuGroup(root, "self")
+		if err != nil {
+			return
+		}
+		if strings.Contains("/"+g.dir+"/", "/../") && !strings.HasPrefix(g.mount, "..") {
+			t.Errorf("group %+v leads out of its mount", g)
+		}
+		if q, _, err := g.quota(root); err == nil && !(q > 0) {
+			t.Errorf("quota %v", q)
+		}
+	})
+}
+
+func FuzzThrottled(f *testing.F) {
+	for _, s := range []string{"throttled_usec 45\n", "nr_periods 1\nthrottled_time 7000\n", "throttled_usec 9223372036854775807\n", "throttled_usec -1\n", "throttled_time"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if d, err := parseThrottled(b); d < 0 || err != nil && d != 0 {
+			t.Errorf("%v, %v", d, err)
+		}
+	})
+}
+
+func FuzzAuxv(f *testing.F) {
+	seed(f, "proc/self/auxv")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		v, err := parseAuxv(b)
+		if err != nil {
+			return
+		}
+		if size, err := v.pageSize(); err == nil && (size < 4096 || size > 65536) {
+			t.Errorf("page size %d", size)
+		}
+		v.features()
+	})
+}
+
+func FuzzCPUTimes(f *testing.F) {
+	f.Add([]byte("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nbtime 1\n"))
+	f.Add([]byte("cpu 9223372036854775807 1 1 1 1 1 1 1 1 1\n"))
+	f.Add([]byte("cpu 1 2 3\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if c, err := parseCPUTimes(b); c.Busy < 0 || c.Idle < 0 || c.Steal < 0 || c.Total() < 0 || err != nil && c != (CPUTimes{}) {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+}
+
+func FuzzStat(f *testing.F) {
+	f.Add([]byte("42 (a (b) c) S 1 42 42 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 99 1 1"))
+	f.Add([]byte("42 () Z"))
+	f.Add([]byte(")("))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := parseStat(b)
+		if err != nil {
+			return
+		}
+		fit(t, s.name)
+		if s.state == 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func FuzzListeners(f *testing.F) {
+	f.Add([]byte(tcpTable), 1980)
+	f.Add([]byte("0: 0:FFFFF 0:0 0A 0 0 0 0 0 1\n0: 0:-1 0:0 0A 0 0 0 0 0 1\n"), 0)
+	f.Fuzz(func(t *testing.T, b []byte, port int) {
+		inodes := map[string]bool{}
+		_ = parseListeners(strings.NewReader(string(b)), port, inodes)
+		if port < 0 || port > math.MaxUint16 {
+			if len(inodes) != 0 {
+				t.Errorf("port %d has listeners %v", port, inodes)
+			}
+		}
+	})
+}
+
+func FuzzCloudInit(f *testing.F) {
+	seed(f, cloudInitData)
+	f.Add([]byte(`{"ds":{"meta-data":{"instance-type":"c6g.large"}}}`))
+	f.Add([]byte(`{"ds":{"shape":3}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		name, _, err := parseCloudInit(b)
+		fit(t, name)
+		if (err == nil) != (name != "") {
+			t.Errorf("%q, %v", name, err)
+		}
+	})
+}
+
+// FuzzDetect puts any bytes in the place of any file.
+func FuzzDetect(f *testing.F) {
+	names := []string{
+		"proc/cpuinfo", "proc/meminfo", "proc/version", "proc/self/status", "proc/self/cgroup", "proc/self/mountinfo",
+		"proc/self/auxv", "proc/sys/kernel/osrelease", "proc/sys/kernel/arch", "etc/os-release", cloudInitData, smbiosTable,
+		"sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/product_name", "sys/class/dmi/id/product_family",
+		"sys/devices/system/cpu/online", "sys/devices/system/cpu/cpu0/regs/identification/midr_el1",
+		"sys/devices/system/cpu/cpu0/cache/index0/size", "sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+		"sys/devices/system/cpu/vulnerabilities/x", "sys/firmware/devicetree/base/compatible", "run/systemd/container",
+	}
+	for i := range names {
+		f.Add(i, []byte("0-3\n"), i+1, []byte("processor: 0\nCPU implementer: 0x41\nCPU part: 0xd0c\nCPU variant: 3\nCPU revision: 1\n"))
+	}
+	f.Fuzz(func(t *testing.T, i int, a []byte, j int, b []byte) {
+		n := len(names)
+		root := fstest.MapFS{names[((i%n)+n)%n]: {Data: a}, names[((j%n)+n)%n]: {Data: b}}
+		m, evidence := Detect(root, Options{Live: &Live{Arch: "arm64", PageSize: 4096}})
+		for _, s := range []string{m.CPU.Core, m.CPU.Product, m.Cloud, m.Instance, m.Kernel, m.OS, m.Hypervisor, m.Container, m.EmulatedWhy} {
+			fit(t, s)
+		}
+		for _, e := range evidence {
+			fit(t, e.Value+e.Why)
+		}
+	})
+}
