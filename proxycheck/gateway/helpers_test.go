@@ -178,6 +178,9 @@ func exchange(conn net.Conn, r *bufio.Reader, req *http.Request) (answer, error)
 	for _, encoding := range resp.TransferEncoding {
 		resp.Header.Add("Transfer-Encoding", encoding)
 	}
+	if resp.Close {
+		resp.Header.Set("Connection", "close") // which net/http takes out
+	}
 	return answer{resp.StatusCode, resp.Header, string(text)}, err
 }
 
