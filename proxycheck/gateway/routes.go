@@ -119,8 +119,11 @@ func (s *routes) follow(ctx context.Context, revision int64) {
 			s.apply(events)
 		})
 		for err != nil && ctx.Err() == nil {
-			s.reachable.Store(false)
-			s.log.Warn().Err(err).Dur("pause", pause).Msg("etcd is away, its routes stay")
+			level := zerolog.DebugLevel
+			if s.reachable.Swap(false) {
+				level = zerolog.WarnLevel // once, not at every attempt
+			}
+			s.log.WithLevel(level).Err(err).Msg("etcd is away, its routes stay")
 			sleep(ctx, pause)
 			pause = min(2*pause, longestPause)
 			if revision, err = s.load(ctx); err == nil {
