@@ -93,7 +93,7 @@ func (a *admin) do(ctx context.Context, method, path string, body []byte) (*answ
 		return nil, fmt.Errorf("ask the Admin API: %w", err)
 	}
 	if ans.status < 200 || ans.status > 299 {
-		return ans, explainAdmin(&adminError{method, u, ans.status, adminMessage(ans)})
+		return ans, explainAdmin(&adminError{method, u, ans.status, adminMessage(ans)}, a.key)
 	}
 	return ans, nil
 }
@@ -125,11 +125,14 @@ func adminMessage(ans *answer) string {
 }
 
 // explainAdmin adds what to do about the answers that users run into.
-func explainAdmin(err *adminError) error {
+func explainAdmin(err *adminError, key string) error {
 	hint := ""
 	switch err.status {
 	case http.StatusUnauthorized:
 		hint = "the admin key is wrong: pass the right one as --admin-key; conf/config.yaml has it under deployment.admin.admin_key (3.x) or apisix.admin_key (2.x)"
+		if key == "" {
+			hint = strings.Replace(hint, "the admin key is wrong: pass the right one", "no admin key was given: pass it", 1)
+		}
 	case http.StatusForbidden:
 		hint = "this address isn't in the gateway's allow_admin: run armrepro on the gateway's machine, or add the address there and reload the gateway"
 	case http.StatusServiceUnavailable:

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,19 +66,6 @@ func sameChecksums(t *testing.T, before, after map[string]string) {
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("the install was changed (-before +after):\n%s", diff)
 	}
-}
-
-// alive says whether the process exists and isn't a zombie.
-func alive(pid int) bool {
-	if syscall.Kill(pid, 0) != nil {
-		return false
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(rest, "Z")
 }
 
 func startEtcd(t *testing.T) (endpoint string) {

@@ -1,13 +1,126 @@
 package proxycheck
 
 import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
 	"os"
+	"os/signal"
+	"strings"
+	"syscall"
 	"testing"
 
 	"armrepro/proxycheck/apisixtest"
+	"armrepro/proxycheck/gateway"
 )
 
+// The test binary plays the programs that the drivers start, and a whole run
+// that can be killed.
 func TestMain(m *testing.M) {
 	apisixtest.Main()
+	if len(os.Args) > 1 && os.Args[1] == "gateway" {
+		os.Exit(runGateway(os.Args[2:]))
+	}
+	if os.Getenv(conductorEnv) != "" {
+		os.Exit(runConductor())
+	}
 	os.Exit(m.Run())
+}
+
+// runGateway is the gateway command, with the flags that StartBuiltin passes.
+func runGateway(args []string) int {
+	fs := flag.NewFlagSet("gateway", flag.ContinueOnError)
+	cfg := gateway.Config{Version: "1.0.0"}
+	fs.StringVar(&cfg.Listen, "listen", "", "")
+	fs.StringVar(&cfg.AdminListen, "admin-listen", "", "")
+	fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", "", "")
+	fs.StringVar(&cfg.Prefix, "etcd-prefix", "", "")
+	fs.StringVar(&cfg.AdminKey, "admin-key", "", "")
+	etcd := fs.String("etcd", "", "")
+	dialect := fs.String("dialect", "", "")
+	fault := fs.String("fault", "", "")
+	if err := fs.Parse(args); err != nil {
+		return 2
+	}
+	cfg.Etcd = strings.Split(*etcd, ",")
+	cfg.Dialect = map[string]gateway.Dialect{"v2": gateway.V2, "v3": gateway.V3}[*dialect]
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	faults, err := gateway.ParseFaults(*fault)
+	if err == nil {
+		cfg.Faults = faults
+		var s *gateway.Server
+		if s, err = gateway.Start(ctx, cfg); err == nil {
+			defer s.Close()
+			select {
+			case <-ctx.Done():
+			case err = <-s.Err():
+			}
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// conductorEnv holds the configuration of a run that a test will kill.
+const conductorEnv = "ARMREPRO_TEST_CONDUCTOR"
+
+// conductorConfig is what a conductor needs to know, and that JSON can carry.
+type conductorConfig struct {
+	Kind     string
+	Install  *Install
+	RunDir   string
+	Ports    NativePorts
+	Etcd     []string
+	Prefix   string
+	Attach   AttachConfig
+	Upstream string
+}
+
+// conductorReport is what a conductor prints once its route is live.
+type conductorReport struct {
+	Workers []int
+	RouteID string
+}
+
+// runConductor starts or attaches to a gateway, makes a route live, says so,
+// and waits to be killed.
+func runConductor() int {
+	var cfg conductorConfig
+	err := json.Unmarshal([]byte(os.Getenv(conductorEnv)), &cfg)
+	var gw Gateway
+	if err == nil {
+		ctx := context.Background()
+		switch cfg.Kind {
+		case "native":
+			gw, err = StartNative(ctx, NativeConfig{Install: cfg.Install, RunDir: cfg.RunDir, Ports: cfg.Ports, Etcd: cfg.Etcd, EtcdPrefix: cfg.Prefix})
+		case "builtin":
+			gw, err = StartBuiltin(ctx, BuiltinConfig{RunDir: cfg.RunDir, Port: cfg.Ports.Data, AdminPort: cfg.Ports.Admin, PrometheusPort: cfg.Ports.Prometheus, Etcd: cfg.Etcd})
+		case "attach":
+			gw, err = Attach(ctx, cfg.Attach)
+		}
+		if err == nil {
+			err = gw.Apply(ctx, plainRoute(cfg.Upstream))
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	report := conductorReport{}
+	report.Workers, _ = gw.Workers()
+	switch g := gw.(type) {
+	case *native:
+		report.RouteID = g.routeID
+	case *attached:
+		report.RouteID = g.routeID
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(report); err != nil {
+		return 1
+	}
+	select {}
 }

@@ -357,7 +357,7 @@ func waitGone(t *testing.T, pid int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	err := poll(ctx, func() error {
-		if alive(pid) {
+		if running(pid) {
 			return fmt.Errorf("process %d is alive", pid)
 		}
 		return nil

@@ -44,7 +44,7 @@ func TestNative(t *testing.T) {
 			if err := gw.Close(); err != nil {
 				t.Error(err)
 			}
-			if alive(pids[0]) {
+			if running(pids[0]) {
 				t.Errorf("worker %d is alive after Close", pids[0])
 			}
 			sameChecksums(t, before, checksums(t, inst.Home))

@@ -54,7 +54,7 @@ func TestRealAPISIX(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("stopped in %s", time.Since(began))
-	if alive(pids[0]) {
+	if running(pids[0]) {
 		t.Errorf("worker %d is alive after Close", pids[0])
 	}
 	sameChecksums(t, before, checksums(t, inst.Home))

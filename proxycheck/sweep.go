@@ -1,6 +1,7 @@
 package proxycheck
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -69,24 +70,42 @@ func sweepHome(ctx context.Context, dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// endProcessesIn waits until no process has dir as its working folder, which is
-// how a gateway's processes are known even after their parent died and they
-// changed their titles. It kills those that outlast sweepTimeout.
+// endProcessesIn waits until the processes that have dir as their working
+// folder have ended: that is how a gateway's are known even after their parent
+// died and they changed their titles. It kills those that outlast half of
+// sweepTimeout.
 func endProcessesIn(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
+	patience := time.Now().Add(sweepTimeout / 2)
+	seen := map[int]bool{}
 	return poll(ctx, func() error {
-		pids := processesIn(dir)
-		if len(pids) == 0 {
-			return nil
-		}
-		if deadline, _ := ctx.Deadline(); time.Until(deadline) < sweepTimeout/2 {
-			for _, pid := range pids {
+		for _, pid := range processesIn(dir) {
+			seen[pid] = true
+			if time.Now().After(patience) {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
-		return fmt.Errorf("processes %v still run in it", pids)
+		// An ending process loses its folder before its sockets.
+		for pid := range seen {
+			if running(pid) {
+				return fmt.Errorf("process %d still runs in it", pid)
+			}
+			delete(seen, pid)
+		}
+		return nil
 	})
+}
+
+// running says whether the process exists and isn't just waiting to be reaped.
+func running(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	// The name stands in parentheses and may hold some itself (proc(5)).
+	state := bytes.TrimLeft(stat[bytes.LastIndexByte(stat, ')')+1:], " ")
+	return !bytes.HasPrefix(state, []byte("Z")) && !bytes.HasPrefix(state, []byte("X"))
 }
 
 // processesIn lists the processes whose working folder is dir.

@@ -1,0 +1,372 @@
+package proxycheck
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"armrepro/proxycheck/apisixtest"
+)
+
+// runningAPISIX is a fake APISIX that somebody else has started with `apisix
+// start`, in its own folder and by its own configuration.
+type runningAPISIX struct {
+	root, home string
+	ports      NativePorts
+	key        string
+	etcd       string
+}
+
+func startAPISIX(t *testing.T, version, fault string) *runningAPISIX {
+	t.Helper()
+	r := &runningAPISIX{root: apisixtest.Install(t, version, fault), ports: freePorts(t), key: "production", etcd: startEtcd(t)}
+	r.home = filepath.Join(r.root, "usr/local/apisix")
+	v, err := ParseVersion(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := configYAML(settings{
+		version: v, ip: listenIP, ports: r.ports, workers: 2, etcd: []string{r.etcd},
+		etcdPrefix: "/apisix", adminKey: r.key, plugins: apisixtest.Plugins, home: r.home,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(r.home, "conf/config.yaml"), config, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.cli(t, "start")
+	t.Cleanup(func() { r.cli(t, "stop") })
+	r.config(t) // waits until it answers
+	return r
+}
+
+// cli runs the apisix command of the install.
+func (r *runningAPISIX) cli(t *testing.T, command string) string {
+	t.Helper()
+	// Not t.Context, which has ended when the cleanup runs.
+	cmd := exec.Command(filepath.Join(r.root, "usr/bin/apisix"), command)
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), "PATH="+apisixtest.Path(r.root), "PWD=/")
+	out := &strings.Builder{}
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.WaitDelay = 10 * time.Millisecond // the daemon keeps the pipe
+	if err := cmd.Run(); err != nil && err != exec.ErrWaitDelay {
+		t.Errorf("apisix %s: %v\n%s", command, err, out)
+	}
+	return out.String()
+}
+
+func (r *runningAPISIX) adminURL() string {
+	if strings.HasSuffix(r.version(), "2.15.0") {
+		return baseURL(r.ports.Data)
+	}
+	return baseURL(r.ports.Admin)
+}
+
+func (r *runningAPISIX) version() string {
+	file, _ := os.ReadFile(filepath.Join(r.home, versionLua))
+	v, _ := parseVersionLua(file)
+	return v.String()
+}
+
+// config is what attaches to it, once it answers.
+func (r *runningAPISIX) config(t *testing.T) AttachConfig {
+	t.Helper()
+	cfg := AttachConfig{
+		GatewayURL:    baseURL(r.ports.Data),
+		AdminURL:      r.adminURL(),
+		PrometheusURL: baseURL(r.ports.Prometheus),
+		AdminKey:      r.key,
+		RunDir:        shortTempDir(t),
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err := poll(ctx, func() error {
+		_, err := r.admin().routes(ctx)
+		if adminStatus(err) != 0 {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func (r *runningAPISIX) admin() *admin {
+	return &admin{base: r.adminURL(), key: r.key, client: newHTTPClient()}
+}
+
+// routeIDs are the routes that it has.
+func (r *runningAPISIX) routeIDs(t *testing.T) []string {
+	t.Helper()
+	routes, err := r.admin().routes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, route := range routes {
+		ids = append(ids, route.id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"2.15.0", "3.18.0"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			running := startAPISIX(t, version, "")
+			upstream := startUpstream(t)
+			existing := []byte(`{"uri":"/theirs/*","upstream":{"type":"roundrobin","nodes":{"` + upstream + `":1}}}`)
+			if err := running.admin().put(t.Context(), "1", existing); err != nil {
+				t.Fatal(err)
+			}
+			cfg := running.config(t)
+			gw, err := Attach(t.Context(), cfg)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, Hint(err))
+			}
+			defer gw.Close()
+			if info := gw.Info(); info.Kind != "attach" || info.Name != "APISIX" || info.Version != version {
+				t.Errorf("%+v", info)
+			}
+			if pids, err := gw.Workers(); err != nil || len(pids) != 2 {
+				t.Errorf("workers: %v, %v", pids, err)
+			}
+			for _, r := range []Route{plainRoute(upstream), pluginRoute(upstream), plainRoute(upstream)} {
+				if err := gw.Apply(t.Context(), r); err != nil {
+					t.Fatalf("%v\n%s", err, Hint(err))
+				}
+			}
+			if ids := running.routeIDs(t); len(ids) != 2 || ids[0] != "1" {
+				t.Errorf("routes while attached: %v", ids)
+			}
+			if w := gw.(Warner).Warnings(); len(w) > 0 {
+				t.Errorf("warnings: %v", w)
+			}
+			if err := gw.Close(); err != nil {
+				t.Error(err)
+			}
+			if ids := running.routeIDs(t); !slices.Equal(ids, []string{"1"}) {
+				t.Errorf("routes after Close: %v", ids)
+			}
+			leavesNothing(t, cfg.RunDir)
+		})
+	}
+}
+
+func TestAttachFails(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, version, fault string
+		change               func(t *testing.T, cfg *AttachConfig)
+		want, hint           string
+	}{
+		{name: "wrong key, 2.15", version: "2.15.0", change: func(_ *testing.T, cfg *AttachConfig) { cfg.AdminKey = "wrong" }, want: "status 401: failed to check token", hint: "the admin key is wrong"},
+		{name: "wrong key, 3.18", version: "3.18.0", change: func(_ *testing.T, cfg *AttachConfig) { cfg.AdminKey = "wrong" }, want: "status 401", hint: "the admin key is wrong"},
+		{name: "no key", version: "3.18.0", change: func(_ *testing.T, cfg *AttachConfig) { cfg.AdminKey = "" }, want: "status 401", hint: "no admin key was given"},
+		{name: "not allowed", version: "3.18.0", fault: "admin-status=403", want: "status 403", hint: "allow_admin"},
+		{name: "no etcd", version: "3.18.0", fault: "admin-status=503", want: "status 503", hint: "etcd"},
+		{name: "Admin API elsewhere", version: "3.18.0", change: func(t *testing.T, cfg *AttachConfig) { cfg.AdminURL = baseURL(freePort(t)) }, want: "find its Admin API", hint: "--admin-url"},
+		{name: "Admin API on the wrong port", version: "3.18.0", change: func(t *testing.T, cfg *AttachConfig) { cfg.AdminURL = cfg.GatewayURL }, want: "status 404", hint: "--admin-url"},
+		{name: "nothing there", version: "3.18.0", change: func(t *testing.T, cfg *AttachConfig) { cfg.GatewayURL = baseURL(freePort(t)) }, want: "connection refused", hint: "--gateway-url"},
+		{name: "no URL", version: "3.18.0", change: func(t *testing.T, cfg *AttachConfig) { cfg.GatewayURL = "localhost:9080" }, want: "want a scheme and a host", hint: "http://"},
+		{name: "no admin URL", version: "3.18.0", change: func(t *testing.T, cfg *AttachConfig) { cfg.AdminURL = "ftp://x" }, want: "want a scheme and a host", hint: "http://"},
+		{name: "not APISIX", version: "3.18.0", change: func(t *testing.T, cfg *AttachConfig) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Server", "nginx/1.27") }))
+			t.Cleanup(s.Close)
+			cfg.GatewayURL = s.URL
+		}, want: `it calls itself "nginx/1.27"`, hint: "--gateway-url"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := startAPISIX(t, tt.version, tt.fault).config(t)
+			if tt.change != nil {
+				tt.change(t, &cfg)
+			}
+			gw, err := Attach(t.Context(), cfg)
+			if err == nil {
+				gw.Close()
+				t.Fatal("it attached")
+			}
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("the error lacks %q:\n%v", tt.want, err)
+			}
+			if got := Hint(err); !strings.Contains(got, tt.hint) {
+				t.Errorf("the hint is %q, want %q in it", got, tt.hint)
+			}
+		})
+	}
+}
+
+// The Admin API is looked for where 2.x has it when nothing answers on 9180.
+func TestAttachFindsAdmin(t *testing.T) {
+	t.Parallel()
+	running := startAPISIX(t, "2.15.0", "")
+	cfg := running.config(t)
+	cfg.AdminURL = ""
+	gw, err := Attach(t.Context(), cfg)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, Hint(err))
+	}
+	defer gw.Close()
+	if got := gw.(*attached).admin.base; got != cfg.GatewayURL {
+		t.Errorf("the Admin API is said to be at %s, want %s", got, cfg.GatewayURL)
+	}
+}
+
+func TestAttachNeverOverwrites(t *testing.T) {
+	t.Parallel()
+	for name, existing := range map[string]string{
+		"same path": `{"uri":"/hello","upstream":{"type":"roundrobin","nodes":{"127.0.0.1:1":1}}}`,
+		"prefix":    `{"uri":"/*","upstream":{"type":"roundrobin","nodes":{"127.0.0.1:1":1}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			running := startAPISIX(t, "3.18.0", "")
+			if err := running.admin().put(t.Context(), "theirs", []byte(existing)); err != nil {
+				t.Fatal(err)
+			}
+			before := keysUnder(t, running.etcd, "/apisix/routes")
+			cfg := running.config(t)
+			gw, err := Attach(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = gw.Apply(t.Context(), plainRoute(startUpstream(t)))
+			if err == nil || !strings.Contains(err.Error(), "its route theirs takes it already") {
+				t.Errorf("Apply: %v", err)
+			}
+			if !strings.Contains(Hint(err), "never touched") {
+				t.Errorf("the hint is %q", Hint(err))
+			}
+			if err := gw.Close(); err != nil {
+				t.Error(err)
+			}
+			if after := keysUnder(t, running.etcd, "/apisix/routes"); after != before {
+				t.Errorf("etcd changed from %s to %s", before, after)
+			}
+			leavesNothing(t, cfg.RunDir)
+		})
+	}
+}
+
+// A route that is put but doesn't work has to be removed all the same.
+func TestAttachRemovesAfterFailure(t *testing.T) {
+	t.Parallel()
+	running := startAPISIX(t, "3.18.0", "")
+	cfg := running.config(t)
+	cfg.Timeouts.Route = 300 * time.Millisecond
+	gw, err := Attach(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := plainRoute("127.0.0.1:1")
+	if err := gw.Apply(t.Context(), r); err == nil || !strings.Contains(err.Error(), "status 502") {
+		t.Errorf("Apply: %v", err)
+	}
+	if ids := running.routeIDs(t); len(ids) != 1 {
+		t.Errorf("routes before Close: %v", ids)
+	}
+	if err := gw.Close(); err != nil {
+		t.Error(err)
+	}
+	if ids := running.routeIDs(t); len(ids) != 0 {
+		t.Errorf("routes after Close: %v", ids)
+	}
+}
+
+// Metrics that can't be seen are a warning: somebody else configured them.
+func TestAttachWithoutMetrics(t *testing.T) {
+	t.Parallel()
+	cfg := startAPISIX(t, "3.18.0", "").config(t)
+	cfg.PrometheusURL = baseURL(freePort(t))
+	cfg.Timeouts.Metric = 300 * time.Millisecond
+	gw, err := Attach(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gw.Close()
+	if err := gw.Apply(t.Context(), pluginRoute(startUpstream(t))); err != nil {
+		t.Fatal(err)
+	}
+	w := gw.(Warner).Warnings()
+	if len(w) != 1 || w[0].Code != "metric-unproven" || w[0].Hint == "" {
+		t.Errorf("warnings: %v", w)
+	}
+}
+
+func TestAttachNoticesEnd(t *testing.T) {
+	t.Parallel()
+	running := startAPISIX(t, "2.15.0", "")
+	gw, err := Attach(t.Context(), running.config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(gw.(*attached).master, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-gw.Done():
+	case <-time.After(10 * time.Second):
+		t.Error("its end went unnoticed")
+	}
+	if err := gw.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The built-in gateway can be attached to as well, and stays what it is.
+func TestAttachBuiltin(t *testing.T) {
+	t.Parallel()
+	cfg := builtinConfig(t)
+	cfg.AdminKey = "k"
+	running, err := StartBuiltin(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Close()
+	gw, err := Attach(t.Context(), AttachConfig{
+		GatewayURL: baseURL(cfg.Port), AdminURL: baseURL(cfg.AdminPort), PrometheusURL: baseURL(cfg.PrometheusPort),
+		AdminKey: "k", RunDir: shortTempDir(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gw.Close()
+	if gw.Info().Name != BuiltinName {
+		t.Errorf("%+v", gw.Info())
+	}
+	want, _ := running.Workers()
+	if got, err := gw.Workers(); err != nil || !slices.Equal(got, want) {
+		t.Errorf("workers: %v, %v, want %v", got, err, want)
+	}
+	if err := gw.Apply(t.Context(), pluginRoute(startUpstream(t))); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAttachElsewhere(t *testing.T) {
+	t.Parallel()
+	a := &attached{}
+	u, err := parseBase("http://192.0.2.1:9080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.findMaster(u)
+	if _, err := a.Workers(); err == nil || !strings.Contains(err.Error(), "another machine") {
+		t.Errorf("Workers: %v", err)
+	}
+}

@@ -1,0 +1,124 @@
+package proxycheck
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func builtinConfig(t *testing.T) BuiltinConfig {
+	t.Helper()
+	p := freePorts(t)
+	return BuiltinConfig{
+		Port: p.Data, AdminPort: p.Admin, PrometheusPort: p.Prometheus,
+		Etcd: []string{startEtcd(t)}, RunDir: shortTempDir(t),
+	}
+}
+
+func TestBuiltin(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []string{"v2", "v3"} {
+		t.Run(dialect, func(t *testing.T) {
+			t.Parallel()
+			cfg := builtinConfig(t)
+			cfg.Dialect = dialect
+			gw, err := StartBuiltin(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer gw.Close()
+			info := gw.Info()
+			if info.Kind != "builtin" || info.Name != BuiltinName || info.Version != "1.0.0" || len(info.Plugins) == 0 {
+				t.Errorf("%+v", info)
+			}
+			upstream := startUpstream(t)
+			for _, r := range []Route{plainRoute(upstream), pluginRoute(upstream), plainRoute(upstream)} {
+				if err := gw.Apply(t.Context(), r); err != nil {
+					t.Fatalf("%v\n%s", err, Hint(err))
+				}
+			}
+			pids, err := gw.Workers()
+			if err != nil || len(pids) != 1 {
+				t.Fatalf("workers: %v, %v", pids, err)
+			}
+			prefix := gw.(*builtin).cleanEtcd
+			if err := gw.Close(); err != nil {
+				t.Error(err)
+			}
+			waitGone(t, pids[0])
+			if got := keysUnder(t, cfg.Etcd[0], prefix); strings.Contains(got, "count") {
+				t.Errorf("Close left %s", got)
+			}
+			leavesNothing(t, cfg.RunDir)
+		})
+	}
+}
+
+func TestBuiltinStartFails(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		prepare func(t *testing.T, cfg *BuiltinConfig)
+		want    string
+		hint    string
+	}{
+		{"no etcd given", func(t *testing.T, cfg *BuiltinConfig) { cfg.Etcd = nil }, "no etcd endpoint", ""},
+		{"no etcd", func(t *testing.T, cfg *BuiltinConfig) {
+			cfg.Etcd = []string{fmt.Sprintf("http://127.0.0.1:%d", freePort(t))}
+		}, "no etcd answers", ""},
+		{"port held", func(t *testing.T, cfg *BuiltinConfig) {
+			l, err := net.Listen("tcp4", hostPort(cfg.Port))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { l.Close() })
+		}, "address already in use", ""},
+		{"wrong key", func(t *testing.T, cfg *BuiltinConfig) { cfg.Fault = "admin-status=401" }, "status 401", "--admin-key"},
+		{"not allowed", func(t *testing.T, cfg *BuiltinConfig) { cfg.Fault = "admin-status=403" }, "status 403", "allow_admin"},
+		{"too slow", func(t *testing.T, cfg *BuiltinConfig) { cfg.Fault = "slow-start=1m" }, "not in time", ""},
+		{"unknown fault", func(t *testing.T, cfg *BuiltinConfig) { cfg.Fault = "nonsense" }, "nonsense", ""},
+		{"no program", func(t *testing.T, cfg *BuiltinConfig) { cfg.Path = "/does/not/exist" }, "start /does/not/exist", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := builtinConfig(t)
+			cfg.Timeouts.Start = time.Second
+			tt.prepare(t, &cfg)
+			gw, err := StartBuiltin(t.Context(), cfg)
+			if err == nil {
+				gw.Close()
+				t.Fatal("it started")
+			}
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("the error lacks %q:\n%v", tt.want, err)
+			}
+			if !strings.Contains(Hint(err), tt.hint) {
+				t.Errorf("the hint is %q, want %q in it", Hint(err), tt.hint)
+			}
+		})
+	}
+}
+
+func TestBuiltinDies(t *testing.T) {
+	t.Parallel()
+	cfg := builtinConfig(t)
+	gw, err := StartBuiltin(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gw.Close()
+	if err := syscall.Kill(gw.(*builtin).child.Pid(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-gw.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("its end went unnoticed")
+	}
+	if _, err := gw.Workers(); err == nil || !strings.Contains(err.Error(), "signal: killed") {
+		t.Errorf("Workers after its end: %v", err)
+	}
+}

@@ -1,0 +1,195 @@
+package proxycheck
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// startConductor starts a run in a process of its own, until its route is live.
+func startConductor(t *testing.T, cfg conductorConfig) (*os.Process, conductorReport) {
+	t.Helper()
+	text, err := json.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), conductorEnv+"="+string(text))
+	stderr := &strings.Builder{}
+	cmd.Stderr = stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	var report conductorReport
+	if err == nil {
+		err = json.Unmarshal(line, &report)
+	}
+	if err != nil {
+		cmd.Wait()
+		t.Fatalf("%v: %s", err, stderr)
+	}
+	return cmd.Process, report
+}
+
+// killAndWait kills a run and waits until the kernel has closed what it had
+// open.
+func killAndWait(t *testing.T, conductor *os.Process) {
+	t.Helper()
+	if err := conductor.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conductor.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// After kill -9 no process may live on, the install has to be as it was, and
+// the next run must find its ports free and nothing in its way.
+func TestKillNative(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"2.15.0", "3.18.0"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			etcd := startEtcd(t)
+			cfg := conductorConfig{
+				Kind:    "native",
+				Install: fakeInstall(t, version, "stop-delay=200ms"), RunDir: shortTempDir(t),
+				Ports: freePorts(t), Etcd: []string{etcd}, Upstream: startUpstream(t),
+			}
+			before := checksums(t, cfg.Install.Home)
+			conductor, report := startConductor(t, cfg)
+			if len(report.Workers) != 1 {
+				t.Fatalf("workers: %v", report.Workers)
+			}
+			// Another run's sweep must leave a living home alone.
+			if err := Sweep(t.Context(), cfg.RunDir); err != nil {
+				t.Error(err)
+			}
+			homes, _ := filepath.Glob(filepath.Join(cfg.RunDir, "*"))
+			if len(homes) != 1 || !running(report.Workers[0]) {
+				t.Fatalf("after the sweep of a living run: homes %v", homes)
+			}
+			prefix := configuredPrefix(t, homes[0])
+
+			killAndWait(t, conductor)
+			if err := Sweep(t.Context(), cfg.RunDir); err != nil {
+				t.Error(err)
+			}
+			leavesNothing(t, cfg.RunDir)
+			waitGone(t, report.Workers[0])
+			sameChecksums(t, before, checksums(t, cfg.Install.Home))
+			if got := keysUnder(t, etcd, prefix); strings.Contains(got, "count") {
+				t.Errorf("left in etcd: %s", got)
+			}
+			p := cfg.Ports
+			if err := CheckPorts([]Port{{"gateway", p.Data, "-"}, {"admin", p.Admin, "-"}, {"control", p.Control, "-"}, {"metrics", p.Prometheus, "-"}, {"tls", p.TLS, "-"}}); err != nil {
+				t.Errorf("the next run's ports: %v", err)
+			}
+			gw, err := StartNative(t.Context(), NativeConfig{Install: cfg.Install, RunDir: cfg.RunDir, Ports: cfg.Ports, Etcd: cfg.Etcd})
+			if err != nil {
+				t.Fatalf("the next run: %v", err)
+			}
+			if err := gw.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func configuredPrefix(t *testing.T, home string) string {
+	t.Helper()
+	file, err := os.ReadFile(filepath.Join(home, "conf/config.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parseEtcdSection(file).Prefix
+}
+
+// The master may be killed together with the run: its workers are then found by
+// their working folder.
+func TestKillNativeAndMaster(t *testing.T) {
+	t.Parallel()
+	cfg := conductorConfig{
+		Kind:    "native",
+		Install: fakeInstall(t, "3.18.0", "stop-delay=1m"), RunDir: shortTempDir(t),
+		Ports: freePorts(t), Etcd: []string{startEtcd(t)}, Upstream: startUpstream(t),
+	}
+	conductor, report := startConductor(t, cfg)
+	homes, _ := filepath.Glob(filepath.Join(cfg.RunDir, "*"))
+	pids := processesIn(homes[0])
+	if len(pids) < 3 { // master, worker, privileged agent, cache manager
+		t.Fatalf("processes in the home: %v", pids)
+	}
+	killAndWait(t, conductor)
+	for _, pid := range pids {
+		if pid != report.Workers[0] {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	if err := Sweep(t.Context(), cfg.RunDir); err != nil {
+		t.Error(err)
+	}
+	waitGone(t, report.Workers[0])
+	leavesNothing(t, cfg.RunDir)
+}
+
+func TestKillBuiltin(t *testing.T) {
+	t.Parallel()
+	cfg := conductorConfig{
+		Kind: "builtin", RunDir: shortTempDir(t),
+		Ports: freePorts(t), Etcd: []string{startEtcd(t)}, Upstream: startUpstream(t),
+	}
+	conductor, report := startConductor(t, cfg)
+	killAndWait(t, conductor)
+	waitGone(t, report.Workers[0])
+	leavesNothing(t, cfg.RunDir)
+}
+
+// The route that a killed run left in somebody's gateway is removed by the next
+// one, and only then.
+func TestKillAttached(t *testing.T) {
+	t.Parallel()
+	running := startAPISIX(t, "3.18.0", "")
+	attach := running.config(t)
+	upstream := startUpstream(t)
+	conductor, report := startConductor(t, conductorConfig{Kind: "attach", Attach: attach, Upstream: upstream})
+
+	gw, err := Attach(t.Context(), attach)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gw.Close()
+	err = gw.Apply(t.Context(), plainRoute(upstream))
+	if err == nil || !strings.Contains(err.Error(), report.RouteID) || !strings.Contains(Hint(err), "another armrepro measures") {
+		t.Errorf("beside a living run: %v\n%s", err, Hint(err))
+	}
+
+	killAndWait(t, conductor)
+	if err := Sweep(t.Context(), attach.RunDir); err != nil {
+		t.Error(err)
+	}
+	if err := gw.Apply(t.Context(), plainRoute(upstream)); err != nil {
+		t.Errorf("after the other was killed: %v\n%s", err, Hint(err))
+	}
+	if err := gw.Close(); err != nil {
+		t.Error(err)
+	}
+	if ids := running.routeIDs(t); len(ids) != 0 {
+		t.Errorf("routes left: %v", ids)
+	}
+	leavesNothing(t, attach.RunDir)
+}
