@@ -59,6 +59,9 @@ const (
 	littleLimit = 0.10
 	// spreadLimit is how far runs may differ, relative to their mean.
 	spreadLimit = 0.05
+	// latencySpreadLimit is wider: one stall moves wrk's mean, which counts
+	// it for every request that it kept from being sent.
+	latencySpreadLimit = 0.10
 	// reconnectLimit is the share of requests after which connections were
 	// opened again. nginx closes one after 1000 requests.
 	reconnectLimit = 0.01
@@ -197,20 +200,30 @@ func (r *Result) judgeWorkers(name string, run *Run, workers float64) {
 
 // judgeScenario looks at how far the runs of a scenario agree.
 func (r *Result) judgeScenario(s *ScenarioResult) {
-	if len(s.Runs) < 2 || s.QPS == nil || *s.QPS == 0 {
-		return
-	}
-	low, high := math.Inf(1), 0.0
-	for _, run := range s.Runs {
-		low, high = min(low, run.QPS), max(high, run.QPS)
-	}
-	if spread := (high - low) / *s.QPS; spread > spreadLimit {
+	qps := spread(s.Runs, func(run *Run) *float64 { return &run.QPS })
+	latency := spread(s.Runs, func(run *Run) *float64 { return run.Latency.MeanWrk })
+	if qps > spreadLimit || latency > latencySpreadLimit {
 		r.Warn(Warning{
 			Code: Spread,
-			Text: fmt.Sprintf("%s: the runs differ by %.1f%%", s.Name, 100*spread),
+			Text: fmt.Sprintf("%s: the runs differ by %.1f%% in requests/sec and by %.1f%% in average latency", s.Name, 100*qps, 100*latency),
 			Hint: "the machine is noisy; measure longer (--duration) or more often (--runs), and on a quiet machine",
 		})
 	}
+}
+
+// spread is how far a figure of the runs differs, relative to its mean. Runs
+// without the figure are left out.
+func spread(runs []Run, figure func(*Run) *float64) float64 {
+	low, high, sum, n := math.Inf(1), math.Inf(-1), 0.0, 0.0
+	for i := range runs {
+		if v := figure(&runs[i]); v != nil {
+			low, high, sum, n = min(low, *v), max(high, *v), sum+*v, n+1
+		}
+	}
+	if sum == 0 {
+		return 0
+	}
+	return (high - low) / (sum / n)
 }
 
 // add appends a run and renews the averages.

@@ -1,0 +1,234 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"armrepro/bench/load"
+)
+
+// fakeGateway notes what is asked of it.
+type fakeGateway struct {
+	log        *[]string
+	workers    [][]int // one answer after the other, the last one again
+	workersErr error
+	applyErr   error
+}
+
+func (g *fakeGateway) URL() string { return "http://127.0.0.1:9080" }
+
+func (g *fakeGateway) Apply(_ context.Context, s Scenario) error {
+	*g.log = append(*g.log, "apply "+s.Name)
+	return g.applyErr
+}
+
+func (g *fakeGateway) Workers() ([]int, error) {
+	pids := g.workers[0]
+	if len(g.workers) > 1 {
+		g.workers = g.workers[1:]
+	}
+	return pids, g.workersErr
+}
+
+// fakeGenerator answers with QPS 1000 and notes what it was asked for.
+type fakeGenerator struct {
+	log   *[]string
+	calls int
+	// failAt is the call that fails, counting from 1; partial is what it
+	// measured until then.
+	failAt  int
+	err     error
+	partial Run
+}
+
+func (g *fakeGenerator) Load(_ context.Context, cfg load.Config, on Observer) (Run, error) {
+	g.calls++
+	*g.log = append(*g.log, fmt.Sprintf("load %s for %s", cfg.URL, cfg.Duration))
+	on.Started()
+	on.Progress(1)
+	// Some CPU time has to pass for the clocks to show.
+	for begin := time.Now(); time.Since(begin) < 2*time.Millisecond; {
+	}
+	on.Ended()
+	if g.calls == g.failAt {
+		return g.partial, g.err
+	}
+	return testRun(1000), nil
+}
+
+func testRun(qps float64) Run {
+	mean, wrk := 16000.0*1000/qps, 16500.0*1000/qps
+	return Run{Result: load.Result{
+		Requests: uint64(qps), Seconds: 1, QPS: qps,
+		Latency: load.Latency{Mean: &mean, MeanWrk: &wrk},
+	}}
+}
+
+type silent struct{}
+
+func (silent) Begin(string, time.Duration) {}
+func (silent) Update(uint64)               {}
+func (silent) End(*Run)                    {}
+
+func testConfig(log *[]string) (Config, *fakeGateway, *fakeGenerator) {
+	gateway := &fakeGateway{log: log, workers: [][]int{{os.Getpid()}}}
+	generator := &fakeGenerator{log: log}
+	return Config{
+		Settings:     Settings{DurationS: 60, WarmupS: 5, Connections: 16, Threads: 2, Runs: 2, Workers: 1, TimeoutS: 2},
+		Scenarios:    []Scenario{{Name: "one", Title: "One", Path: "/hello"}, {Name: "two", Title: "Two", Path: "/hello"}},
+		Gateway:      gateway,
+		Generator:    generator,
+		UpstreamURL:  "http://127.0.0.1:1980/hello",
+		UpstreamPID:  os.Getpid(),
+		EtcdEmbedded: true,
+		Progress:     silent{},
+		Root:         os.DirFS("/"),
+	}, gateway, generator
+}
+
+func TestMeasureOrder(t *testing.T) {
+	t.Parallel()
+	var log []string
+	cfg, _, _ := testConfig(&log)
+	result := &Result{Settings: cfg.Settings}
+	if err := Measure(t.Context(), cfg, result); err != nil {
+		t.Fatal(err)
+	}
+	gateway, upstream := "load http://127.0.0.1:9080/hello for ", "load http://127.0.0.1:1980/hello for "
+	want := []string{
+		"apply one", gateway + "5s", gateway + "1m0s", gateway + "1m0s",
+		"apply two", gateway + "5s", gateway + "1m0s", gateway + "1m0s",
+		upstream + "10s",
+	}
+	if !slices.Equal(log, want) {
+		t.Errorf("did\n%s\nwant\n%s", strings.Join(log, "\n"), strings.Join(want, "\n"))
+	}
+	if len(result.Scenarios) != 2 || len(result.Scenarios[0].Runs) != 2 || result.Control == nil {
+		t.Fatalf("result %+v", result)
+	}
+	s := result.Scenarios[0]
+	if *s.QPS != 1000 || *s.LatencyMs != 16.5 {
+		t.Errorf("averages %v and %v, want 1000 and 16.5", *s.QPS, *s.LatencyMs)
+	}
+	run := s.Runs[0]
+	for name, cores := range map[string]*float64{"gateway": run.CPU.Gateway, "upstream": run.CPU.Upstream, "etcd": run.CPU.Etcd} {
+		if cores == nil || *cores <= 0 {
+			t.Errorf("cpu of %s: %v, want more than 0", name, cores)
+		}
+	}
+	if run.CPU.Steal == nil || run.CPU.GatewayWait == nil {
+		t.Error("steal or the gateway's wait is missing")
+	}
+	for name, rss := range map[string]*uint64{"gateway": run.RSS.Gateway, "upstream": run.RSS.Upstream, "etcd": run.RSS.Etcd} {
+		if rss == nil || *rss == 0 {
+			t.Errorf("memory of %s: %v, want more than 0", name, rss)
+		}
+	}
+	if result.Control.CPU.Gateway != nil {
+		t.Error("the control run has CPU of a gateway that it does not load")
+	}
+}
+
+func TestMeasureWithoutWarmup(t *testing.T) {
+	t.Parallel()
+	var log []string
+	cfg, _, _ := testConfig(&log)
+	cfg.Settings.WarmupS = 0
+	if err := Measure(t.Context(), cfg, &Result{Settings: cfg.Settings}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(strings.Join(log, "\n"), "for 0s") || len(log) != 7 {
+		t.Errorf("did\n%s", strings.Join(log, "\n"))
+	}
+}
+
+func TestMeasureKeepsWhatItHas(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	for _, tt := range []struct {
+		name    string
+		failAt  int
+		partial Run
+		runs    []int // of each scenario
+	}{
+		{"during the warm-up", 1, Run{}, nil},
+		{"before the first run has figures", 2, Run{}, []int{0}},
+		{"in the second run", 3, testRun(500), []int{2}},
+		{"in the second scenario's warm-up", 4, testRun(500), []int{2}},
+		{"in the control", 7, Run{}, []int{2, 2}},
+	} {
+		var log []string
+		cfg, _, generator := testConfig(&log)
+		generator.failAt, generator.err, generator.partial = tt.failAt, boom, tt.partial
+		result := &Result{Settings: cfg.Settings}
+		if err := Measure(t.Context(), cfg, result); !errors.Is(err, boom) {
+			t.Errorf("%s: error %v", tt.name, err)
+		}
+		var runs []int
+		for _, s := range result.Scenarios {
+			runs = append(runs, len(s.Runs))
+		}
+		if !slices.Equal(runs, tt.runs) {
+			t.Errorf("%s: runs %v, want %v", tt.name, runs, tt.runs)
+		}
+	}
+}
+
+func TestMeasureWatchesWorkers(t *testing.T) {
+	t.Parallel()
+	pid := os.Getpid()
+	for _, tt := range []struct {
+		name    string
+		workers [][]int
+		err     error
+		want    string
+		invalid bool
+	}{
+		{"one", [][]int{{pid}}, nil, "", false},
+		{"two instead of one", [][]int{{pid, pid}}, nil, WorkerCount, true},
+		{"none", [][]int{{}}, nil, WorkerCount, true},
+		{"another one later", [][]int{{pid}, {pid}, {pid + 1}}, nil, GatewayRestarted, true},
+		{"not to be seen", [][]int{nil}, errors.New("hidden"), WorkersUnseen, false},
+	} {
+		var log []string
+		cfg, gateway, _ := testConfig(&log)
+		gateway.workers, gateway.workersErr = tt.workers, tt.err
+		result := &Result{Settings: cfg.Settings}
+		if err := Measure(t.Context(), cfg, result); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		var codes []string
+		for _, w := range result.Warnings {
+			codes = append(codes, w.Code)
+			if w.Invalid != tt.invalid {
+				t.Errorf("%s: invalid is %v", tt.name, w.Invalid)
+			}
+		}
+		if got := strings.Join(codes, " "); got != tt.want {
+			t.Errorf("%s: warnings %q, want %q", tt.name, got, tt.want)
+		}
+		if tt.err != nil && (result.Gateway.Workers != nil || result.Scenarios[0].Runs[0].CPU.Gateway != nil) {
+			t.Errorf("%s: there are figures of workers that nobody saw", tt.name)
+		}
+	}
+}
+
+func TestMeasureStopsWhereTheRouteDoes(t *testing.T) {
+	t.Parallel()
+	var log []string
+	cfg, gateway, _ := testConfig(&log)
+	gateway.applyErr = errors.New("404")
+	result := &Result{}
+	if err := Measure(t.Context(), cfg, result); err == nil || !strings.Contains(err.Error(), "scenario one: 404") {
+		t.Errorf("error %v", err)
+	}
+	if len(log) != 1 || len(result.Scenarios) != 0 {
+		t.Errorf("did %v", log)
+	}
+}

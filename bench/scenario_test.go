@@ -1,0 +1,98 @@
+package bench
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"armrepro/assets"
+)
+
+func TestBuiltInScenarios(t *testing.T) {
+	t.Parallel()
+	want := map[string][]string{
+		"single-upstream": nil,
+		"two-plugins":     {"limit-count", "prometheus"},
+	}
+	for _, name := range assets.ScenarioNames() {
+		text, err := assets.Scenario(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := ReadScenario(strings.NewReader(string(text)))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := strings.Join(s.Plugins(), " "); s.Name != name || got != strings.Join(want[name], " ") {
+			t.Errorf("%s: name %q, plugins %q", name, s.Name, got)
+		}
+		body, err := s.RouteBody([]string{"127.0.0.1:1980", "127.0.0.1:1981"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var route struct {
+			URI      string
+			Plugins  map[string]map[string]any
+			Upstream struct {
+				Type  string
+				Nodes map[string]int
+			}
+		}
+		if err := json.Unmarshal(body, &route); err != nil {
+			t.Fatal(err)
+		}
+		if route.URI != "/hello" || route.Upstream.Type != "roundrobin" || len(route.Upstream.Nodes) != 2 || route.Upstream.Nodes["127.0.0.1:1981"] != 1 {
+			t.Errorf("%s: route %s", name, body)
+		}
+		// run.sh writes the number in full; an exponent is not what it sent.
+		if name == "two-plugins" && !strings.Contains(string(body), `"count":2000000000000,`) {
+			t.Errorf("the count of limit-count has changed its form: %s", body)
+		}
+	}
+}
+
+func TestReadScenarioErrors(t *testing.T) {
+	t.Parallel()
+	const good = "name: a\npath: /x\nroute: {uri: /x}\n"
+	if _, err := ReadScenario(strings.NewReader(good)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ text, want string }{
+		{"", "empty"},
+		{"name: a\npath: /x\n", "route: is missing"},
+		{"name: A b\npath: /x\nroute: {uri: /x}\n", "name:"},
+		{"name: a\npath: x\nroute: {uri: /x}\n", "path:"},
+		{"name: a\npath: \"/x\\r\\nHost: y\"\nroute: {uri: /x}\n", "path:"},
+		{"name: a\npath: /x\nroute: {uri: /x, upstream: {type: roundrobin}}\n", "upstream is filled in"},
+		{"name: a\npath: /x\nroute: {uri: .nan}\n", "route:"},
+		{good + "pluginz: 1\n", "pluginz"},
+		{"name: [", "read scenario"},
+		{strings.Repeat("#", maxScenario+1), "larger than"},
+	} {
+		_, err := ReadScenario(strings.NewReader(tt.text))
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%.40q: error %v, want one with %q", tt.text, err, tt.want)
+		}
+	}
+}
+
+func FuzzReadScenario(f *testing.F) {
+	for _, name := range assets.ScenarioNames() {
+		text, err := assets.Scenario(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text))
+	}
+	f.Add("name: a\npath: /x\nroute: {1: 2, [a]: b}\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := ReadScenario(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		body, err := s.RouteBody([]string{"127.0.0.1:1"})
+		if err != nil || !json.Valid(body) {
+			t.Errorf("an accepted scenario has no route: %v %s", err, body)
+		}
+	})
+}
