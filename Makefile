@@ -28,7 +28,7 @@ dist/armrepro-linux-%: FORCE
 FORCE:
 
 image: build ## build the container image from dist/
-	docker build -t armrepro .
+	docker build --build-arg TARGETARCH=$$(go env GOARCH) -t armrepro .
 
 peers: ## compare with wrk and nginx, which have to be installed
 	go run ./bench/peers
