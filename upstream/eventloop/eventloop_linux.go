@@ -60,6 +60,12 @@ func (l *Loop) Add(fd int, interest uint32, token int32) error {
 	return l.control(unix.EPOLL_CTL_ADD, fd, interest, token)
 }
 
+// Rearm makes Wait report fd again if it is still ready, although an
+// edge-triggered interest has been reported before.
+func (l *Loop) Rearm(fd int, interest uint32, token int32) error {
+	return l.control(unix.EPOLL_CTL_MOD, fd, interest, token)
+}
+
 // Remove ends watching fd.
 func (l *Loop) Remove(fd int) error {
 	return l.control(unix.EPOLL_CTL_DEL, fd, 0, 0)

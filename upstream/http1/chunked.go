@@ -41,11 +41,14 @@ func (c *Chunked) Next(data []byte) (payload []byte, used int, done bool, err er
 	if err := c.checkOverhead(); err != nil || !complete {
 		return nil, used, false, err
 	}
+	// A bare LF here is how request smuggling begins (CVE-2025-22871).
+	if !crlf {
+		return nil, used, false, ErrMalformed
+	}
 	switch c.state {
 	case chunkSize:
 		size, ok := parseChunkSize(text)
-		// A bare LF here is how request smuggling begins (CVE-2025-22871).
-		if !ok || !crlf {
+		if !ok {
 			return nil, used, false, ErrMalformed
 		}
 		c.remain, c.state, c.overhead = size, chunkData, 0
@@ -53,7 +56,7 @@ func (c *Chunked) Next(data []byte) (payload []byte, used int, done bool, err er
 			c.state = chunkTrailer
 		}
 	case chunkEnd:
-		if len(text) > 0 || !crlf {
+		if len(text) > 0 {
 			return nil, used, false, ErrMalformed
 		}
 		c.state, c.overhead = chunkSize, 0
@@ -82,7 +85,7 @@ func parseChunkSize(text []byte) (uint64, bool) {
 	if i := bytes.IndexByte(text, ';'); i >= 0 {
 		text = text[:i]
 	}
-	text = TrimSpace(text)
+	text = trimRight(text)
 	if len(text) == 0 || len(text) > 16 {
 		return 0, false
 	}

@@ -28,6 +28,8 @@ type line struct {
 	n    int32
 	// cut says that the line was longer than what was kept.
 	cut bool
+	// cr says that the last byte so far was a CR.
+	cr bool
 }
 
 // next takes a line from data. It returns the line without its end, how many
@@ -41,28 +43,31 @@ func (l *line) next(data []byte) (text []byte, used int, crlf, complete bool) {
 		l.keep(data)
 		return nil, len(data), false, false
 	}
-	used = end + 1
-	if l.n == 0 && !l.cut && end <= maxLine {
-		text = data[:end]
+	text, used = data[:end], end+1
+	if l.n == 0 && end <= maxLine {
+		crlf = end > 0 && text[end-1] == '\r'
 	} else {
-		l.keep(data[:end])
-		text = l.kept[:l.n]
-		crlf = l.cut && end > 0 && data[end-1] == '\r'
+		l.keep(text)
+		text, crlf = l.kept[:l.n], l.cr
 	}
-	if len(text) > 0 && text[len(text)-1] == '\r' && !l.cut {
-		text, crlf = text[:len(text)-1], true
+	if crlf && !l.cut {
+		text = text[:len(text)-1]
 	}
 	return text, used, crlf, true
 }
 
 func (l *line) keep(data []byte) {
+	if len(data) == 0 {
+		return
+	}
 	n := copy(l.kept[l.n:], data)
 	l.n += int32(n)
 	l.cut = l.cut || n < len(data)
+	l.cr = data[len(data)-1] == '\r'
 }
 
 // reset forgets the line that next completed.
-func (l *line) reset() { l.n, l.cut = 0, false }
+func (l *line) reset() { l.n, l.cut, l.cr = 0, false, false }
 
 // EqualFold says whether b is the lower-case ASCII string s, whatever its case.
 func EqualFold(b []byte, s string) bool {
@@ -102,6 +107,10 @@ func TrimSpace(b []byte) []byte {
 	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
 		b = b[1:]
 	}
+	return trimRight(b)
+}
+
+func trimRight(b []byte) []byte {
 	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
 		b = b[:len(b)-1]
 	}
