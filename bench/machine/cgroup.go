@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,28 +13,28 @@ import (
 	"time"
 )
 
-// controlGroup is a control group that limits the processor time of a process:
-// the folder of the group and the folder its hierarchy is mounted on. Every
-// group between the two counts too.
+// controlGroup is a control group that a process is in: the folder of the group
+// and the folder that its hierarchy is mounted on. The limits of every group
+// between the two hold as well.
 type controlGroup struct {
 	dir, mount string
 	v2         bool
 }
 
-// cpuGroup finds the control group that limits the CPU time of a process; pid
-// is a number or self. The error says why none could be found.
-func cpuGroup(root fs.FS, pid string) (controlGroup, error) {
+// groupOf finds the control group that a controller, cpu or memory, puts a
+// process in; pid is a number or self. The error says why none could be found.
+func groupOf(root fs.FS, pid, controller string) (controlGroup, error) {
 	b, err := readFile(root, path.Join("proc", pid, "cgroup"))
 	if err != nil {
 		return controlGroup{}, err
 	}
-	v1, v2 := parseCgroup(b)
+	v1, v2 := parseCgroup(b, controller)
 	mounts, err := readFile(root, "proc/self/mountinfo")
 	if err != nil {
 		return controlGroup{}, err
 	}
 	if v1 != "" {
-		if m, ok := findMount(mounts, "cgroup", "cpu"); ok {
+		if m, ok := findMount(mounts, "cgroup", controller); ok {
 			return m.group(v1, false), nil
 		}
 	}
@@ -42,12 +43,12 @@ func cpuGroup(root fs.FS, pid string) (controlGroup, error) {
 			return m.group(v2, true), nil
 		}
 	}
-	return controlGroup{}, errors.New("no control group for the CPU is mounted")
+	return controlGroup{}, fmt.Errorf("no control group for the %s is mounted", controller)
 }
 
-// parseCgroup parses /proc/PID/cgroup: the group that the v1 controller cpu
-// puts the process in, and the one of v2. Either may be empty.
-func parseCgroup(b []byte) (v1, v2 string) {
+// parseCgroup parses /proc/PID/cgroup: the group that the v1 controller puts the
+// process in, and the one of v2. Either may be empty.
+func parseCgroup(b []byte, controller string) (v1, v2 string) {
 	for line := range bytes.Lines(b) {
 		parts := strings.SplitN(strings.TrimRight(string(line), "\n"), ":", 3)
 		if len(parts) != 3 || !strings.HasPrefix(parts[2], "/") {
@@ -58,7 +59,7 @@ func parseCgroup(b []byte) (v1, v2 string) {
 			continue
 		}
 		for name := range strings.SplitSeq(parts[1], ",") {
-			if name == "cpu" {
+			if name == controller {
 				v1 = parts[2]
 			}
 		}
@@ -113,6 +114,23 @@ func (m cgroupMount) group(name string, v2 bool) controlGroup {
 	}
 	// A group beyond the namespace's top shows as /../…; Clean keeps it in.
 	return controlGroup{dir: path.Join(mount, path.Clean("/"+within)), mount: mount, v2: v2}
+}
+
+// memoryLimit is the least memory in bytes that the group and those above it
+// may use; the largest number means no limit.
+func (g controlGroup) memoryLimit(root fs.FS) uint64 {
+	limit := uint64(math.MaxUint64)
+	name := "memory.max"
+	if !g.v2 {
+		name = "memory.limit_in_bytes"
+	}
+	for _, dir := range g.upwards() {
+		// v2 writes max for no limit, which is no number.
+		if n, err := readUint(root, path.Join(dir, name)); err == nil {
+			limit = min(limit, n)
+		}
+	}
+	return limit
 }
 
 // quota is the least CPU time in cores that the group and those above it may
@@ -196,27 +214,33 @@ func coresOf(name, quota, period string) (float64, error) {
 	return float64(q) / float64(p), nil
 }
 
-// throttled is how long the group and those above it were kept from running
-// because their CPU time was used up, since they exist.
-func (g controlGroup) throttled(root fs.FS) (time.Duration, error) {
+// throttledTime is how long the groups and those above them were kept from
+// running because their CPU time was used up, since they exist. A group that
+// several of them lie in counts once. It is an error if none of them tells.
+func throttledTime(root fs.FS, groups []controlGroup) (time.Duration, error) {
 	var total time.Duration
-	found := false
 	var first error
-	for _, dir := range g.upwards() {
-		b, err := readFile(root, path.Join(dir, "cpu.stat"))
-		if err == nil {
-			var d time.Duration
-			if d, err = parseThrottled(b); err == nil {
-				total, found = total+d, true
+	told := false
+	seen := map[string]bool{}
+	for _, g := range groups {
+		for _, dir := range g.upwards() {
+			if seen[dir] {
 				continue
 			}
-		}
-		if first == nil {
-			first = err
+			seen[dir] = true
+			b, err := readFile(root, path.Join(dir, "cpu.stat"))
+			if err == nil {
+				var d time.Duration
+				if d, err = parseThrottled(b); err == nil {
+					total, told = total+d, true
+					continue
+				}
+			}
+			first = cmp.Or(first, err)
 		}
 	}
-	if !found {
-		return 0, first
+	if !told {
+		return 0, cmp.Or(first, errors.New("no control group for the CPU is known"))
 	}
 	return total, nil
 }

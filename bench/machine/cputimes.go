@@ -16,6 +16,9 @@ type CPUTimes struct {
 	// Busy is everything but Idle and Steal: user, nice, system, irq,
 	// softirq. Time of guests is part of user already.
 	Busy time.Duration
+	// IRQ is the part of Busy that was spent on interrupts, irq and softirq:
+	// of the network, mostly, and on behalf of nobody in particular.
+	IRQ time.Duration
 	// Idle includes the wait for disks.
 	Idle time.Duration
 	// Steal is what the hypervisor gave to somebody else while this
@@ -31,6 +34,7 @@ func (t CPUTimes) Total() time.Duration { return t.Busy + t.Idle + t.Steal }
 func (t CPUTimes) Sub(earlier CPUTimes) CPUTimes {
 	return CPUTimes{
 		Busy:  max(0, t.Busy-earlier.Busy),
+		IRQ:   max(0, t.IRQ-earlier.IRQ),
 		Idle:  max(0, t.Idle-earlier.Idle),
 		Steal: max(0, t.Steal-earlier.Steal),
 	}
@@ -50,7 +54,7 @@ func ReadCPUTimes(root fs.FS) (CPUTimes, error) {
 const tick = 10 * time.Millisecond
 
 func parseCPUTimes(b []byte) (CPUTimes, error) {
-	const idle, iowait, steal, guest = 3, 4, 7, 8
+	const idle, iowait, irq, softirq, steal, guest = 3, 4, 5, 6, 7, 8
 	for line := range bytes.Lines(b) {
 		fields := bytes.Fields(line)
 		if len(fields) == 0 || string(fields[0]) != "cpu" {
@@ -68,6 +72,9 @@ func parseCPUTimes(b []byte) (CPUTimes, error) {
 				t.Idle += d
 			case steal:
 				t.Steal = d
+			case irq, softirq:
+				t.IRQ += d
+				t.Busy += d
 			default:
 				t.Busy += d
 			}

@@ -274,7 +274,7 @@ func (d *detector) findUsableCores() {
 	d.report("cpus_allowed", d.m.Allowed, "Cpus_allowed_list in proc/self/status", err)
 
 	quota, file := math.Inf(1), ""
-	group, err := cpuGroup(d.root, "self")
+	group, err := groupOf(d.root, "self", "cpu")
 	if err == nil {
 		quota, file, err = group.quota(d.root)
 	}

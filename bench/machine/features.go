@@ -15,7 +15,7 @@ var gatewayFeatures = map[string][]string{
 var featureNames = map[string]string{"paca": "pauth"}
 
 // FeatureNames lists all features that Detect looks for on an architecture.
-func FeatureNames(arch string) []string { return known(gatewayFeatures[arch]) }
+func FeatureNames(arch string) []string { return displayNames(gatewayFeatures[arch]) }
 
 // selectFeatures keeps of the kernel's list what matters. A list that is there
 // but has none of them is not nil.
@@ -26,10 +26,10 @@ func selectFeatures(arch string, all []string) []string {
 			found = append(found, f)
 		}
 	}
-	return known(found)
+	return displayNames(found)
 }
 
-func known(features []string) []string {
+func displayNames(features []string) []string {
 	names := make([]string, 0, len(features))
 	for _, f := range features {
 		if name, ok := featureNames[f]; ok {

@@ -27,7 +27,7 @@ func (d *detector) findFrequency(calibrate bool) {
 		d.because(field, "", "the CPU is emulated")
 	default:
 		f.MeasuredMHz = math.Round(MeasureMHz())
-		d.because(field, mhzText(f.MeasuredMHz), "the best of %d runs of a chain of additions", calibrationRuns)
+		d.because(field, mhzText(f.MeasuredMHz), "the best of several runs of a chain of additions, each a cycle")
 	}
 }
 

@@ -119,7 +119,7 @@ func FuzzCgroup(f *testing.F) {
 			"proc/self/cgroup":    {Data: []byte(group)},
 			"proc/self/mountinfo": {Data: []byte(mounts)},
 		}
-		g, err := cpuGroup(root, "self")
+		g, err := groupOf(root, "self", "cpu")
 		if err != nil {
 			return
 		}

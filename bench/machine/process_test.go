@@ -156,12 +156,12 @@ func TestListenersOfSharedPort(t *testing.T) {
 
 func TestReadCPUTimes(t *testing.T) {
 	t.Parallel()
-	before := CPUTimes{Busy: 2500 * time.Millisecond, Idle: 5 * time.Second, Steal: 300 * time.Millisecond}
+	before := CPUTimes{Busy: 2500 * time.Millisecond, IRQ: 400 * time.Millisecond, Idle: 5 * time.Second, Steal: 300 * time.Millisecond}
 	got, err := ReadCPUTimes(fstest.MapFS{"proc/stat": text("cpu  100 50 60 400 100 10 30 30 7 7\ncpu0 1 1 1 1 1 1 1 1 1 1\n")})
 	if err != nil || got != before {
 		t.Errorf("ReadCPUTimes = %+v, %v, want %+v", got, err, before)
 	}
-	after := CPUTimes{Busy: 3 * time.Second, Idle: 4 * time.Second, Steal: time.Second}
+	after := CPUTimes{Busy: 3 * time.Second, IRQ: 400 * time.Millisecond, Idle: 4 * time.Second, Steal: time.Second}
 	want := CPUTimes{Busy: 500 * time.Millisecond, Steal: 700 * time.Millisecond}
 	if got := after.Sub(before); got != want {
 		t.Errorf("Sub = %+v, want %+v", got, want)

@@ -1,0 +1,17 @@
+package machine
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// FreeDisk is the space in bytes that this user can still write to the file
+// system that dir is on.
+func FreeDisk(dir string) (uint64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, fmt.Errorf("read the free space of %s: %w", dir, err)
+	}
+	return s.Bavail * uint64(s.Bsize), nil
+}

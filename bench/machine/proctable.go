@@ -1,0 +1,82 @@
+package machine
+
+import (
+	"io/fs"
+	"slices"
+	"time"
+)
+
+// processTable is what each process had used of the CPUs at one moment; nil if
+// it could not be read.
+type processTable map[int]processUse
+
+// processUse is the CPU time of a process.
+type processUse struct {
+	name string
+	// used includes that of children which have ended and been waited for.
+	used time.Duration
+	// own marks the processes of the measurement.
+	own bool
+}
+
+// readProcessTable reads the CPU time of all processes. Those of pids and their
+// descendants are the measurement's own.
+func readProcessTable(root fs.FS, pids []int) processTable {
+	ids, err := processIDs(root)
+	if err != nil {
+		return nil
+	}
+	table := make(processTable, len(ids))
+	parents := make(map[int]int, len(ids))
+	for _, id := range ids {
+		s, err := readStat(root, id)
+		if err != nil {
+			continue
+		}
+		table[id] = processUse{name: s.name, used: time.Duration(s.ticks+s.childTicks) * tick}
+		parents[id] = s.parent
+	}
+	for id, use := range table {
+		// The bound is for a table that changed while it was read.
+		for at, steps := id, 0; at > 0 && steps < len(ids); at, steps = parents[at], steps+1 {
+			if slices.Contains(pids, at) {
+				use.own = true
+				table[id] = use
+				break
+			}
+		}
+	}
+	return table
+}
+
+// ownSince is the CPU time that the measurement's processes used since before.
+// What those of them used that have ended meanwhile is in their parents' time.
+func (t processTable) ownSince(before processTable) time.Duration {
+	var sum time.Duration
+	for _, use := range t {
+		if use.own {
+			sum += use.used
+		}
+	}
+	for id, use := range before {
+		if use.own || t[id].own {
+			sum -= use.used
+		}
+	}
+	return sum
+}
+
+// busiest is the process of others that used the most CPU time since before;
+// empty if none used any.
+func (t processTable) busiest(before processTable) (name string, used time.Duration) {
+	for id, use := range t {
+		earlier, ok := before[id]
+		if use.own || ok && earlier.name != use.name {
+			continue
+		}
+		if d := use.used - earlier.used; d > used || d == used && d > 0 && use.name < name {
+			name, used = use.name, d
+		}
+	}
+	return name, used
+}
