@@ -1,6 +1,7 @@
 package proxycheck
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -62,37 +63,48 @@ func (r osRelease) is(ids ...string) bool {
 	return false
 }
 
-// installHint lists the ways to get APISIX, best first. The packages are those
-// of https://apisix.apache.org/docs/apisix/installation-guide/: for Debian 12
-// on both architectures, and for Red Hat 8 and compatible systems.
+// repos is where the packages are; it is the address of the official guide and
+// of the official images (https://github.com/apache/apisix-docker).
+const repos = "https://repos.apiseven.com"
+
+// installHint lists the ways to get APISIX, best first. There are packages for
+// Debian 12, Ubuntu 24.04 and Red Hat 9 and compatible systems, for amd64 and
+// arm64 alike (https://github.com/api7/apisix-build-tools).
 func installHint(r osRelease, goarch string) string {
 	var b strings.Builder
+	major, _, _ := strings.Cut(r.version, ".")
+	name := cmp.Or(r.name, "this system")
 	switch {
-	case r.id == "debian" && r.version == "12":
-		repo := "debian"
-		if goarch == "arm64" {
-			repo = "arm64/debian"
-		}
-		fmt.Fprintf(&b, `on Debian 12, install the package:
-  curl -fsSL http://repos.apiseven.com/pubkey.gpg | sudo gpg --dearmor -o /usr/share/keyrings/apisix.gpg
-  echo "deb [signed-by=/usr/share/keyrings/apisix.gpg] http://repos.apiseven.com/packages/%s debian12 main" | sudo tee /etc/apt/sources.list.d/apisix.list
-  sudo apt update && sudo apt install -y apisix
-`, repo)
-	case r.is("rhel", "fedora", "centos"):
-		b.WriteString(`on Red Hat 8 and compatible systems, install the package:
-  sudo yum-config-manager --add-repo https://repos.apiseven.com/packages/redhat/apache-apisix.repo
-  sudo yum install -y apisix
-`)
+	case r.id == "debian" && major == "12":
+		debHint(&b, name, "debian", "debian12", goarch)
+	case r.id == "ubuntu" && r.version == "24.04":
+		debHint(&b, name, "ubuntu", "noble", goarch)
+	case r.is("rhel", "centos", "ol") && major == "9":
+		fmt.Fprintf(&b, `on %s, install the package:
+  sudo curl -fsSLo /etc/yum.repos.d/openresty.repo https://openresty.org/package/centos/openresty.repo
+  sudo curl -fsSLo /etc/yum.repos.d/apache-apisix.repo %s/packages/redhat/apache-apisix.repo
+  sudo dnf install -y apisix
+`, name, repos)
 	default:
-		name := r.name
-		if name == "" {
-			name = "this system"
-		}
-		fmt.Fprintf(&b, "there are no APISIX packages for %s (only for Debian 12 and Red Hat 8)\n", name)
+		fmt.Fprintf(&b, "there are APISIX packages for Debian 12, Ubuntu 24.04 and Red Hat 9, not for %s\n", name)
 	}
-	b.WriteString(`or run the container image against an etcd of its own, then --gateway attach:
-  docker run -d --net=host -v "$PWD/config.yaml":/usr/local/apisix/conf/config.yaml apache/apisix:3.18.0-debian
-or build from source, see https://apisix.apache.org/docs/apisix/building-apisix/, then --apisix-home DIR
+	b.WriteString(`or run the official image and attach to it:
+  printf 'nginx_config: {worker_processes: 1}\ndeployment: {admin: {admin_key: [{name: admin, key: secret, role: admin}]}}\n' > config.yaml
+  armrepro etcd &
+  docker run -d --net=host -v "$PWD/config.yaml:/usr/local/apisix/conf/config.yaml" apache/apisix:3.18.0-debian
+  armrepro run --gateway attach --admin-key secret
+or build it from source, see https://apisix.apache.org/docs/apisix/building-apisix/, and pass --apisix-home DIR
 or measure the built-in gateway, which needs no installation and isn't APISIX: --gateway builtin`)
 	return b.String()
+}
+
+func debHint(b *strings.Builder, name, dist, codename, goarch string) {
+	if goarch == "arm64" {
+		dist = "arm64/" + dist
+	}
+	fmt.Fprintf(b, `on %s, install the package:
+  curl -fsSL %[2]s/pubkey.gpg | sudo gpg --dearmor -o /usr/share/keyrings/apisix.gpg
+  echo "deb [signed-by=/usr/share/keyrings/apisix.gpg] %[2]s/packages/%[3]s %[4]s main" | sudo tee /etc/apt/sources.list.d/apisix.list
+  sudo apt update && sudo apt install -y apisix
+`, name, repos, dist, codename)
 }

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -177,7 +178,7 @@ var elfMachines = map[string]elf.Machine{
 // emulated, or not at all.
 func checkMachine(path, goarch string) error {
 	f, err := elf.Open(path)
-	if _, ok := errors.AsType[*elf.FormatError](err); ok {
+	if _, other := errors.AsType[*elf.FormatError](err); other || errors.Is(err, io.EOF) {
 		return nil // a script around the program: not for us to judge
 	}
 	if err != nil {

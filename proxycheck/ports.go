@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 
 	"armrepro/bench/machine"
 )
@@ -25,21 +26,26 @@ type Port struct {
 // Nothing should be started before it has said so.
 func CheckPorts(ports []Port) error {
 	var errs []error
+	var hints []string
 	seen := map[int]Port{}
 	for _, p := range ports {
+		err := checkPort(p)
 		if first, twice := seen[p.Number]; twice {
-			errs = append(errs, &HintError{
-				Err:  fmt.Errorf("use port %d: both %s and %s want it", p.Number, first.Name, p.Name),
-				Hint: fmt.Sprintf("choose another with %s or %s", first.Flag, p.Flag),
-			})
-			continue
+			err = fmt.Errorf("use port %d: both %s and %s want it", p.Number, first.Name, p.Name)
 		}
 		seen[p.Number] = p
-		if err := checkPort(p); err != nil {
+		if err != nil {
 			errs = append(errs, err)
+			hints = append(hints, p.Flag)
 		}
 	}
-	return errors.Join(errs...)
+	if len(errs) == 0 {
+		return nil
+	}
+	return &HintError{
+		Err:  errors.Join(errs...),
+		Hint: "end what holds it, or choose another port with " + strings.Join(hints, ", "),
+	}
 }
 
 func checkPort(p Port) error {
@@ -48,19 +54,13 @@ func checkPort(p Port) error {
 	}
 	holder, err := machine.PortHolder(os.DirFS("/"), p.Number)
 	if err == nil && holder != nil {
-		return &HintError{
-			Err:  fmt.Errorf("use port %d for %s: %s listens on it", p.Number, p.Name, holder),
-			Hint: fmt.Sprintf("end that process, or choose another port with %s", p.Flag),
-		}
+		return fmt.Errorf("use port %d for %s: %s listens on it", p.Number, p.Name, holder)
 	}
 	// The holder may be in another network or pid namespace, or hold the
 	// port without listening.
 	l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Number)))
 	if err != nil {
-		return &HintError{
-			Err:  fmt.Errorf("use port %d for %s: %w", p.Number, p.Name, err),
-			Hint: fmt.Sprintf("choose another port with %s", p.Flag),
-		}
+		return fmt.Errorf("use port %d for %s: %w", p.Number, p.Name, err)
 	}
 	return l.Close()
 }

@@ -1,0 +1,184 @@
+package proxycheck
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestHomeLinks(t *testing.T) {
+	t.Parallel()
+	for version, inYAML := range map[string]bool{"2.15.0": true, "3.9.1": true, "3.18.0": false} {
+		inst := fakeInstall(t, version, "")
+		h, err := newHome(shortTempDir(t), inst)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"apisix", "deps", "conf/mime.types", "conf/cert", "conf/debug.yaml"} {
+			if got, err := os.Readlink(h.path(name)); err != nil || got != filepath.Join(inst.Home, name) {
+				t.Errorf("%s: %s leads to %q, %v", version, name, got, err)
+			}
+		}
+		_, err = os.Lstat(h.path("conf/config-default.yaml"))
+		if (err == nil) != inYAML {
+			t.Errorf("%s: config-default.yaml: %v", version, err)
+		}
+		if _, err := os.Lstat(h.path("conf/config.yaml")); err == nil {
+			t.Errorf("%s: the install's config.yaml is in the home", version)
+		}
+		info, err := os.Stat(h.dir)
+		if err != nil || info.Mode().Perm() != 0o755 {
+			t.Errorf("%s: the home has mode %v, %v", version, info.Mode(), err)
+		}
+		for range 2 {
+			if err := h.remove(); err != nil {
+				t.Error(err)
+			}
+		}
+		if existing(h.dir) != "" {
+			t.Errorf("%s: the home is still there", version)
+		}
+	}
+}
+
+func TestHomeParents(t *testing.T) {
+	t.Parallel()
+	base := shortTempDir(t)
+	mkdir := func(name string, mode os.FileMode) string {
+		dir := filepath.Join(base, name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	link := filepath.Join(base, "link")
+	if err := os.Symlink(mkdir("target", 0o755), link); err != nil {
+		t.Fatal(err)
+	}
+	inst := fakeInstall(t, "3.18.0", "")
+	for _, tt := range []struct {
+		name, dir, want string
+		root            bool // only refused when run as root
+	}{
+		{"plain", mkdir("plain", 0o755), "", false},
+		{"a link", link, "", false},
+		{"too long", mkdir(strings.Repeat("x", 70), 0o755), "too many for APISIX's unix sockets", false},
+		{"missing", filepath.Join(base, "none"), "no such file", false},
+		{"under root's", "/root", "refuses to start under /root", true},
+		{"closed", mkdir("closed", 0o700), "who may not enter", true},
+		{"in a closed one", mkdir("closed/inner", 0o755), "who may not enter", true},
+	} {
+		if tt.root && os.Geteuid() != 0 {
+			continue
+		}
+		h, err := newHome(tt.dir, inst)
+		if tt.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", tt.name, err)
+				continue
+			}
+			if real, _ := filepath.EvalSymlinks(h.dir); real != h.dir {
+				t.Errorf("%s: the home %s is really %s", tt.name, h.dir, real)
+			}
+			if err := h.remove(); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(Hint(err), "TMPDIR") {
+			t.Errorf("%s: %v (%s), want %q in it", tt.name, err, Hint(err), tt.want)
+		}
+	}
+}
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	dir := shortTempDir(t)
+	inst := fakeInstall(t, "3.18.0", "")
+	alive, err := newHome(dir, inst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead, err := newHome(dir, inst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.lock.Close() // as the kernel does when a run is killed
+	before := checksums(t, inst.Home)
+
+	other := filepath.Join(dir, "somebody-elses")
+	unlocked := filepath.Join(dir, homePrefix+"fresh")
+	for _, d := range []string{other, unlocked} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A link that looks like a leftover must not be followed.
+	trap := filepath.Join(dir, homePrefix+"trap")
+	precious := t.TempDir()
+	if err := os.WriteFile(filepath.Join(precious, lockName), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(precious, trap); err != nil {
+		t.Fatal(err)
+	}
+
+	for range 2 {
+		if err := Sweep(t.Context(), dir); err != nil {
+			t.Error(err)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{alive.dir, other, unlocked, trap}
+	slices.Sort(left)
+	slices.Sort(want)
+	if !slices.Equal(left, want) {
+		t.Errorf("left: %v, want %v", left, want)
+	}
+	if existing(filepath.Join(precious, lockName)) == "" {
+		t.Error("the sweep followed a link")
+	}
+	sameChecksums(t, before, checksums(t, inst.Home))
+	if err := alive.remove(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLastErrors(t *testing.T) {
+	t.Parallel()
+	log := strings.Join([]string{
+		`2026/11/30 10:59:19 [warn] 1#1: something dull`,
+		`2026/11/30 10:59:19 [error] 1#1: init_by_lua error: module 'x' not found:`,
+		"\tno field package.preload['x']",
+		`2026/11/30 10:59:20 [notice] 1#1: exit`,
+		`2026/11/30 10:59:21 [emerg] 1#1: it is over`,
+	}, "\n")
+	want := "2026/11/30 10:59:19 [error] 1#1: init_by_lua error: module 'x' not found: | no field package.preload['x'] | 2026/11/30 10:59:21 [emerg] 1#1: it is over"
+	if got := lastErrors(log, 5); got != want {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+	if got := lastErrors(log, 1); !strings.HasSuffix(want, got) || strings.Contains(got, "|") {
+		t.Errorf("one line: %q", got)
+	}
+	if got := lastErrors("2026/11/30 10:59:19 [warn] 1#1: dull\n", 5); got != "" {
+		t.Errorf("nothing wrong: %q", got)
+	}
+}
+
+func FuzzLastErrors(f *testing.F) {
+	f.Add("2026/11/30 10:59:19 [error] 1#1: x\n\ty\n")
+	f.Add("nginx: [emerg] bind()")
+	f.Fuzz(func(t *testing.T, log string) {
+		if got := lastErrors(log, 3); strings.Count(got, "\n") > 0 {
+			t.Errorf("%q has several lines", got)
+		}
+	})
+}

@@ -1,0 +1,242 @@
+package proxycheck
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"armrepro/proxycheck/apisixtest"
+)
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	root := apisixtest.Install(t, "3.18.0", "")
+	home := filepath.Join(root, "usr/local/apisix")
+	for name, cfg := range map[string]FindConfig{
+		"on the path":      {Root: root, Path: apisixtest.Path(root)},
+		"usual places":     {Root: root, Path: "/nowhere"},
+		"home given":       {Root: root, Path: "/nowhere", Home: home},
+		"relative in path": {Root: root, Path: "." + ":" + apisixtest.Path(root)},
+	} {
+		inst, err := Find(t.Context(), cfg)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, Hint(err))
+			continue
+		}
+		if inst.Home != home || inst.Version != (Version{3, 18, 0}) || !strings.HasSuffix(inst.LuaJIT, "luajit/bin/luajit") ||
+			inst.OpenResty != filepath.Join(root, "usr/local/openresty/bin/openresty") {
+			t.Errorf("%s: %+v", name, inst)
+		}
+	}
+}
+
+func TestFindFails(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, version string
+		change        func(t *testing.T, root string, cfg *FindConfig)
+		want, hint    string
+		notInstalled  bool
+	}{
+		{
+			name:   "nothing there",
+			change: func(t *testing.T, root string, cfg *FindConfig) { cfg.Root = t.TempDir(); cfg.Path = "/nowhere" },
+			want:   "not installed", hint: "--gateway builtin", notInstalled: true,
+		},
+		{
+			name:   "not a home",
+			change: func(t *testing.T, root string, cfg *FindConfig) { cfg.Home = root },
+			want:   "there is no apisix/core/version.lua", hint: "--apisix-home is the folder",
+		},
+		{
+			name: "no openresty",
+			change: func(t *testing.T, root string, cfg *FindConfig) {
+				remove(t, root, "usr/local/openresty/bin/openresty")
+			},
+			want: "find openresty", hint: "add its bin folder to PATH",
+		},
+		{
+			name: "no command",
+			change: func(t *testing.T, root string, cfg *FindConfig) {
+				remove(t, root, "usr/bin/apisix")
+				remove(t, root, "usr/local/apisix/bin/apisix")
+			},
+			want: "find the apisix command", hint: "--apisix-home",
+		},
+		{
+			name: "openresty of another machine",
+			change: func(t *testing.T, root string, cfg *FindConfig) {
+				other := elf.EM_AARCH64
+				if runtime.GOARCH == "arm64" {
+					other = elf.EM_X86_64
+				}
+				path := remove(t, root, "usr/local/openresty/bin/openresty")
+				if err := os.WriteFile(path, elfHeader(other), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: "this machine is " + runtime.GOARCH, hint: "emulation",
+		},
+		{
+			name: "two installs mixed up",
+			change: func(t *testing.T, root string, cfg *FindConfig) {
+				cli := remove(t, root, "usr/local/apisix/bin/apisix")
+				script := "#!/bin/sh\necho luajit ./apisix/cli/apisix.lua version\necho 2.15.0\n"
+				if err := os.WriteFile(cli, []byte(script), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: "says 2.15.0, its apisix/core/version.lua says 3.18.0", hint: "mixed up",
+		},
+		{
+			name: "command fails",
+			change: func(t *testing.T, root string, cfg *FindConfig) {
+				path := remove(t, root, "usr/local/apisix/bin/apisix")
+				if err := os.WriteFile(path, []byte("#!/bin/sh\necho lua: cannot open file\nexit 1\n"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: "cannot open file", hint: "see what is missing",
+		},
+		{
+			name: "no version in the file",
+			change: func(t *testing.T, root string, cfg *FindConfig) {
+				path := remove(t, root, "usr/local/apisix/bin/apisix")
+				if err := os.WriteFile(path, []byte("#!/bin/sh\necho luajit ./apisix/cli/apisix.lua version\necho 3.18.0\n"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(root, "usr/local/apisix", versionLua), []byte("return {}\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: "find VERSION",
+		},
+		{
+			name: "too old", version: "2.13.3",
+			change: func(*testing.T, string, *FindConfig) {},
+			want:   "use APISIX 2.13.3", hint: "--gateway attach",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			version := tt.version
+			if version == "" {
+				version = "3.18.0"
+			}
+			root := apisixtest.Install(t, version, "")
+			cfg := FindConfig{Root: root, Path: apisixtest.Path(root)}
+			tt.change(t, root, &cfg)
+			inst, err := Find(t.Context(), cfg)
+			if err == nil {
+				t.Fatalf("it found %+v", inst)
+			}
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("the error lacks %q:\n%v", tt.want, err)
+			}
+			if got := Hint(err); (tt.hint == "") != (got == "") || !strings.Contains(got, tt.hint) {
+				t.Errorf("the hint is %q, want %q in it", got, tt.hint)
+			}
+			if errors.Is(err, ErrNotInstalled) != tt.notInstalled {
+				t.Errorf("ErrNotInstalled: %v", errors.Is(err, ErrNotInstalled))
+			}
+		})
+	}
+}
+
+// remove removes a file of the install and returns its path.
+func remove(t *testing.T, root, name string) string {
+	t.Helper()
+	path := filepath.Join(root, name)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// elfHeader is an ELF file of that machine, as far as its header.
+func elfHeader(m elf.Machine) []byte {
+	b := make([]byte, 64)
+	copy(b, elf.ELFMAG)
+	b[elf.EI_CLASS], b[elf.EI_DATA], b[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)
+	binary.LittleEndian.PutUint16(b[16:], uint16(elf.ET_EXEC))
+	binary.LittleEndian.PutUint16(b[18:], uint16(m))
+	binary.LittleEndian.PutUint32(b[20:], uint32(elf.EV_CURRENT))
+	binary.LittleEndian.PutUint16(b[52:], 64) // the header's own size
+	return b
+}
+
+func TestCheckMachine(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name string, b []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, b, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	arm, x86, s390 := write("arm", elfHeader(elf.EM_AARCH64)), write("x86", elfHeader(elf.EM_X86_64)), write("s390", elfHeader(elf.EM_S390))
+	for _, tt := range []struct {
+		path, goarch, want string
+	}{
+		{arm, "arm64", ""}, {x86, "amd64", ""},
+		{x86, "arm64", "built for amd64 and this machine is arm64"},
+		{arm, "amd64", "built for arm64 and this machine is amd64"},
+		{s390, "arm64", "built for EM_S390"},
+		{write("script", []byte("#!/bin/sh\nexec openresty \"$@\"\n")), "arm64", ""},
+		{write("empty", nil), "arm64", ""},
+		{filepath.Join(dir, "none"), "arm64", "no such file"},
+	} {
+		err := checkMachine(tt.path, tt.goarch)
+		if tt.want == "" {
+			if err != nil {
+				t.Errorf("%s on %s: %v", tt.path, tt.goarch, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s on %s: %v, want %q in it", tt.path, tt.goarch, err, tt.want)
+		}
+	}
+}
+
+func TestParseVersionOutput(t *testing.T) {
+	t.Parallel()
+	luajit, v, err := parseVersionOutput([]byte("/usr/local/openresty/luajit/bin/luajit /usr/local/apisix/apisix/cli/apisix.lua version\n2.15.0\n"))
+	if err != nil || luajit != "/usr/local/openresty/luajit/bin/luajit" || v != (Version{2, 15, 0}) {
+		t.Errorf("%q, %v, %v", luajit, v, err)
+	}
+	for _, in := range []string{
+		"", "3.18.0", "x y z\n3.18.0",
+		"ERROR: Please check the version of OpenResty and Lua",
+		"luajit apisix.lua version\nlua: cannot open file",
+	} {
+		if _, _, err := parseVersionOutput([]byte(in)); err == nil {
+			t.Errorf("%q is no error", in)
+		}
+	}
+}
+
+func FuzzParseVersionOutput(f *testing.F) {
+	f.Add([]byte("luajit ./apisix/cli/apisix.lua version\n3.18.0\n"))
+	f.Add([]byte("\n\n"))
+	f.Fuzz(func(t *testing.T, out []byte) {
+		luajit, _, err := parseVersionOutput(out)
+		if (err == nil) != (luajit != "") {
+			t.Errorf("interpreter %q and error %v", luajit, err)
+		}
+	})
+}
+
+func FuzzParseVersionLua(f *testing.F) {
+	f.Add([]byte("return {\n    VERSION = \"3.18.0\"\n}\n"))
+	f.Add([]byte("VERSION = '2.15.0'"))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if v, err := parseVersionLua(file); err == nil && !strings.Contains(string(file), "VERSION") {
+			t.Errorf("%v out of %q", v, file)
+		}
+	})
+}

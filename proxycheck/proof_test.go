@@ -1,0 +1,95 @@
+package proxycheck
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestCheckMetric(t *testing.T) {
+	t.Parallel()
+	// As 2.15.0 and 3.18.0 print them.
+	const metrics = `# HELP apisix_http_status HTTP status codes per service in APISIX
+# TYPE apisix_http_status counter
+apisix_http_status{code="200",route="1",matched_uri="/hello",matched_host="",service="",consumer="",node="127.0.0.1"} 3
+apisix_http_status{code="200",route="idle",matched_uri="/hello",matched_host="",service="",consumer="",node="127.0.0.1"} 0
+# HELP apisix_http_latency HTTP request latency in milliseconds per service in APISIX
+# TYPE apisix_http_latency histogram
+apisix_http_latency_bucket{type="apisix",route="1",service="",consumer="",node="127.0.0.1",le="1"} 1
+apisix_http_latency_bucket{type="apisix",route="1",service="",consumer="",node="127.0.0.1",le="+Inf"} 1
+apisix_http_latency_sum{type="apisix",route="1",service="",consumer="",node="127.0.0.1"} 0.5
+apisix_http_latency_count{type="apisix",route="1",service="",consumer="",node="127.0.0.1"} 1
+# TYPE apisix_g gauge
+apisix_g{route="1"} 2
+apisix_u{route="1"} 2
+`
+	for _, tt := range []struct{ text, name, route, want string }{
+		{metrics, "apisix_http_status", "1", ""},
+		{metrics, "apisix_http_latency", "1", ""},
+		{metrics, "apisix_g", "1", ""},
+		{metrics, "apisix_u", "1", ""},
+		{metrics, "apisix_http_status", "idle", "has no count for the route idle"},
+		{metrics, "apisix_http_status", "2", "has no count for the route 2"},
+		{metrics, "apisix_bandwidth", "1", "there is no metric apisix_bandwidth"},
+		{"", "apisix_http_status", "1", "there is no metric"},
+		{"<html>", "apisix_http_status", "1", "read the metrics"},
+	} {
+		err := checkMetric([]byte(tt.text), tt.name, tt.route)
+		if tt.want == "" {
+			if err != nil {
+				t.Errorf("%s of %s: %v", tt.name, tt.route, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s of %s: %v, want %q in it", tt.name, tt.route, err, tt.want)
+		}
+	}
+}
+
+func FuzzCheckMetric(f *testing.F) {
+	f.Add([]byte("# TYPE m counter\nm{route=\"1\"} 1\n"))
+	f.Add([]byte("# TYPE m summary\nm_count{route=\"1\"} 1\n"))
+	f.Add([]byte("m{route=\"1\"} NaN\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if checkMetric(text, "m", "1") == nil && !strings.Contains(string(text), "m") {
+			t.Errorf("found m in %q", text)
+		}
+	})
+}
+
+func TestPoll(t *testing.T) {
+	t.Parallel()
+	tries := 0
+	err := poll(t.Context(), func() error {
+		if tries++; tries < 3 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if err != nil || tries != 3 {
+		t.Errorf("%v after %d tries", err, tries)
+	}
+
+	tries = 0
+	final := &HintError{Err: errors.New("never"), Hint: "give up"}
+	err = poll(t.Context(), func() error { tries++; return permanent(final) })
+	if err != error(final) || tries != 1 {
+		t.Errorf("%v after %d tries", err, tries)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	first := true
+	err = poll(ctx, func() error {
+		if first {
+			first = false
+			return final
+		}
+		<-ctx.Done()
+		return ctx.Err() // a request that was cut off
+	})
+	if err == nil || err.Error() != "not in time: never" || Hint(err) != "give up" || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, hint %q", err, Hint(err))
+	}
+}
