@@ -25,7 +25,7 @@ func runMachine(_ context.Context, args []string, s streams) error {
 	var explain bool
 	flags := newFlags("machine", "", machineAbout, s)
 	flags.StringVar(&root, "root", "/", "read proc, sys, etc and run of this folder")
-	flags.StringVar(&output, "output", "text", "print text or json")
+	flags.StringVarP(&output, "output", "o", "text", "print text or json")
 	flags.BoolVar(&explain, "explain", false, "print the evidence for every line")
 	if err := parse(flags, args, 0, 0); err != nil {
 		return err
@@ -81,8 +81,9 @@ func writeMachineJSON(w io.Writer, m machine.Machine, evidence []machine.Evidenc
 func writeMachine(w io.Writer, m machine.Machine, evidence []machine.Evidence) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for _, line := range []struct{ label, text string }{
-		{"CPU", cpuLine(m)},
-		{"Cloud", joinNonEmpty(", ", orUnknown(m.Cloud), "instance "+orUnknown(m.Instance))},
+		{"CPU", orUnknown(m.CPU.Product)},
+		{"Core", coreLine(m.CPU)},
+		{"Cloud", cloudLine(m)},
 		{"System", systemLine(m)},
 		{"Cores", coresLine(m)},
 		{"Memory", memoryLine(m.MemoryBytes)},
@@ -90,15 +91,12 @@ func writeMachine(w io.Writer, m machine.Machine, evidence []machine.Evidence) e
 		{"Caches", cachesLine(m.CPU.Caches)},
 		{"Features", featuresLine(m)},
 		{"Under", underLine(m)},
-		{"Flaws", mitigationsLine(m.Mitigations)},
+		{"Mitigated", mitigationsLine(m.Mitigations)},
 	} {
 		fmt.Fprintf(t, "%s\t%s\n", line.label, line.text)
 	}
-	for _, k := range m.CPU.Kinds {
-		fmt.Fprintf(t, "Kind\t%d × %s, CPUs %s\n", k.Count, orUnknown(k.Core), k.CPUs)
-	}
 	if m.Emulated {
-		fmt.Fprintf(t, "Emulated\t%s; a result measured here is invalid\n", m.EmulatedWhy)
+		fmt.Fprintf(t, "Emulated\t%s\n\ta result measured here is invalid\n", m.EmulatedWhy)
 	}
 	if len(evidence) > 0 {
 		fmt.Fprintln(t)
@@ -109,20 +107,32 @@ func writeMachine(w io.Writer, m machine.Machine, evidence []machine.Evidence) e
 	return t.Flush()
 }
 
-func cpuLine(m machine.Machine) string {
-	c := m.CPU
-	core := joinNonEmpty(" ", c.Vendor, orUnknown(c.Core))
-	if strings.HasPrefix(c.Core, c.Vendor) {
-		core = orUnknown(c.Core)
+func coreLine(c machine.CPU) string {
+	name := orUnknown(c.Core)
+	if c.Core != "" && !strings.HasPrefix(c.Core, c.Vendor) {
+		name = joinNonEmpty(" ", c.Vendor, c.Core)
 	}
 	switch {
+	case len(c.Kinds) > 0:
+		var kinds []string
+		for _, k := range c.Kinds {
+			kinds = append(kinds, fmt.Sprintf("%d × %s (CPUs %s)", k.Count, orUnknown(k.Core), k.CPUs))
+		}
+		return strings.Join(kinds, ", ")
 	case c.Implementer != "":
 		variant, _ := strconv.ParseUint(c.Variant, 0, 8)
-		core += fmt.Sprintf(" r%dp%s (implementer %s, part %s)", variant, c.Revision, c.Implementer, c.Part)
+		return fmt.Sprintf("%s r%dp%s (implementer %s, part %s)", name, variant, c.Revision, c.Implementer, c.Part)
 	case c.Family != 0:
-		core += fmt.Sprintf(" (family %d, model %d, stepping %d)", c.Family, c.Model, c.Stepping)
+		return fmt.Sprintf("%s (family %d, model %d, stepping %d)", name, c.Family, c.Model, c.Stepping)
 	}
-	return orUnknown(c.Product) + ", core " + core
+	return name
+}
+
+func cloudLine(m machine.Machine) string {
+	if m.Cloud == "" && m.Instance == "" {
+		return orUnknown("")
+	}
+	return orUnknown(m.Cloud) + ", instance type " + orUnknown(m.Instance)
 }
 
 func systemLine(m machine.Machine) string {
@@ -130,7 +140,7 @@ func systemLine(m machine.Machine) string {
 	if m.PageSize > 0 {
 		pages = strconv.Itoa(m.PageSize>>10) + " KiB pages"
 	}
-	return strings.Join([]string{orUnknown(m.Arch), "Linux " + orUnknown(m.Kernel), pages, orUnknown(m.OS)}, ", ")
+	return joinNonEmpty(", ", orUnknown(m.Arch), "Linux "+orUnknown(m.Kernel), pages, m.OS)
 }
 
 func coresLine(m machine.Machine) string {
@@ -139,11 +149,14 @@ func coresLine(m machine.Machine) string {
 	}
 	parts := []string{strconv.Itoa(m.Cores)}
 	if m.UsableCores < float64(m.Cores) {
-		limit := "CPUs " + m.Allowed
-		if m.QuotaCores > 0 {
-			limit += fmt.Sprintf(", a quota of %.4g", m.QuotaCores)
+		var limits []string
+		if m.Allowed != "" {
+			limits = append(limits, "CPUs "+m.Allowed)
 		}
-		parts[0] += fmt.Sprintf(", of which %.4g usable (%s)", m.UsableCores, limit)
+		if m.QuotaCores > 0 {
+			limits = append(limits, fmt.Sprintf("a quota of %.4g", m.QuotaCores))
+		}
+		parts[0] += fmt.Sprintf(", of which %.4g usable (%s)", m.UsableCores, strings.Join(limits, ", "))
 	}
 	if m.ThreadsPerCore > 0 {
 		parts = append(parts, plural(m.ThreadsPerCore, "thread")+" per core")
@@ -225,11 +238,17 @@ func featuresLine(m machine.Machine) string {
 }
 
 func underLine(m machine.Machine) string {
-	hypervisor := "hypervisor " + orUnknown(m.Hypervisor)
-	if m.Hypervisor == "none" {
+	hypervisor, container := m.Hypervisor, "container "+orUnknown(m.Container)
+	switch hypervisor {
+	case "":
+		hypervisor = "hypervisor " + orUnknown("")
+	case "none":
 		hypervisor = "bare metal"
 	}
-	return hypervisor + ", container " + orUnknown(m.Container)
+	if m.Container == "none" {
+		container = "no container"
+	}
+	return hypervisor + ", " + container
 }
 
 // mitigationsLine counts what the kernel does about the CPU's flaws.
@@ -244,9 +263,9 @@ func mitigationsLine(mitigations map[string]string) string {
 		}
 	}
 	slices.Sort(open)
-	text := fmt.Sprintf("%d mitigated", len(mitigations)-len(open))
+	text := fmt.Sprintf("%d of %s", len(mitigations)-len(open), plural(len(mitigations), "flaw"))
 	if len(open) > 0 {
-		text += fmt.Sprintf(", %d not (%s)", len(open), strings.Join(open, ", "))
+		text += ", not " + strings.Join(open, " ")
 	}
 	return text
 }
