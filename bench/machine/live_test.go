@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -27,6 +28,18 @@ func TestDetectLive(t *testing.T) {
 	}
 	if len(evidence) == 0 {
 		t.Error("no evidence")
+	}
+}
+
+func BenchmarkDetect(b *testing.B) {
+	for b.Loop() {
+		Detect(live, Options{Live: LiveFacts()})
+	}
+}
+
+func BenchmarkSnapshot(b *testing.B) {
+	for b.Loop() {
+		TakeSnapshot(live, SnapshotOptions{Pids: []int{os.Getpid()}})
 	}
 }
 
@@ -124,7 +137,7 @@ func TestPortHolderLive(t *testing.T) {
 		holder, err := PortHolder(live, port)
 		if err != nil || holder == nil || holder.PID != os.Getpid() {
 			t.Errorf("%s: PortHolder = %v, %v, want this process", network, holder, err)
-		} else if !strings.Contains(holder.String(), "machine.test") {
+		} else if !strings.Contains(holder.String(), filepath.Base(os.Args[0])) {
 			t.Errorf("%s: holder is %q", network, holder)
 		}
 		l.Close()
