@@ -178,7 +178,7 @@ func FuzzStat(f *testing.F) {
 			return
 		}
 		fit(t, s.name)
-		if s.state == 0 {
+		if !unicode.IsLetter(rune(s.state)) || s.ticks+s.childTicks > uint64(math.MaxInt64/tick) {
 			t.Errorf("%+v", s)
 		}
 	})

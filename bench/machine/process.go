@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Proc is one process.
@@ -91,8 +92,11 @@ func parseStat(b []byte) (processStat, error) {
 	fields := bytes.Fields(b[end+1:])
 	// fields[0] is field 3 of the manual page, the state.
 	const state, parent, utime, stime, cutime, cstime = 0, 1, 11, 12, 13, 14
-	if len(fields) <= cstime || len(fields[state]) != 1 {
+	if len(fields) <= cstime {
 		return processStat{}, errors.New("parse stat: too few fields")
+	}
+	if len(fields[state]) != 1 || !unicode.IsLetter(rune(fields[state][0])) {
+		return processStat{}, fmt.Errorf("parse stat: bad state %q", clip(string(fields[state])))
 	}
 	s := processStat{name: clean(string(b[open+1 : end])), state: fields[state][0]}
 	var err error
@@ -100,8 +104,9 @@ func parseStat(b []byte) (processStat, error) {
 		return processStat{}, fmt.Errorf("parse stat: parent: %w", err)
 	}
 	var ticks [4]uint64
+	// 38 bits of ticks are 87 years, and four such times fit in a Duration.
 	for i, f := range []int{utime, stime, cutime, cstime} {
-		if ticks[i], err = strconv.ParseUint(string(fields[f]), 10, 63); err != nil {
+		if ticks[i], err = strconv.ParseUint(string(fields[f]), 10, 38); err != nil {
 			return processStat{}, fmt.Errorf("parse stat: times: %w", err)
 		}
 	}

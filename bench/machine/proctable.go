@@ -13,8 +13,9 @@ type processTable map[int]processUse
 // processUse is the CPU time of a process.
 type processUse struct {
 	name string
-	// used includes that of children which have ended and been waited for.
-	used time.Duration
+	// used is its own time; ended is that of its children which have ended
+	// and been waited for.
+	used, ended time.Duration
 	// own marks the processes of the measurement.
 	own bool
 }
@@ -33,7 +34,7 @@ func readProcessTable(root fs.FS, pids []int) processTable {
 		if err != nil {
 			continue
 		}
-		table[id] = processUse{name: s.name, used: time.Duration(s.ticks+s.childTicks) * tick}
+		table[id] = processUse{name: s.name, used: time.Duration(s.ticks) * tick, ended: time.Duration(s.childTicks) * tick}
 		parents[id] = s.parent
 	}
 	for id, use := range table {
@@ -55,12 +56,12 @@ func (t processTable) ownSince(before processTable) time.Duration {
 	var sum time.Duration
 	for _, use := range t {
 		if use.own {
-			sum += use.used
+			sum += use.used + use.ended
 		}
 	}
 	for id, use := range before {
 		if use.own || t[id].own {
-			sum -= use.used
+			sum -= use.used + use.ended
 		}
 	}
 	return sum
