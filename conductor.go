@@ -27,6 +27,7 @@ type conductor struct {
 	log    zerolog.Logger
 	result *bench.Result
 
+	fit       *fitness
 	endpoints []string
 	etcd      *embed.Server
 	upstream  *process.Process
@@ -40,7 +41,11 @@ func (c *conductor) setUp(ctx context.Context) error {
 	if files, err := machine.RaiseNoFile(); err != nil {
 		c.log.Warn().Err(err).Uint64("limit", files).Msg("could not raise the limit of open files")
 	}
-	m, _ := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts()})
+	var err error
+	if c.fit, err = newFitness(c.opts.workers, c.opts.pin); err != nil {
+		return err
+	}
+	m, _ := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts(), Calibrate: true})
 	c.result.Machine = m
 	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.Core)).Int("cores", m.Cores).Msg("machine")
 
@@ -60,6 +65,12 @@ func (c *conductor) setUp(ctx context.Context) error {
 			return err
 		}
 	}
+	// Workers that cannot be seen are noticed by whoever needs them.
+	workers, _ := c.gateway.Workers()
+	if err := c.pin(workers); err != nil {
+		return err
+	}
+	c.fit.begin(c, workers)
 	return nil
 }
 

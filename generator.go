@@ -15,18 +15,22 @@ import (
 
 	"armrepro/bench"
 	"armrepro/bench/load"
+	"armrepro/bench/machine"
 	"armrepro/proxycheck/process"
 )
 
 // childGenerator runs each load in a process of its own, so that nothing else
 // in this one can disturb it.
-type childGenerator struct{}
+type childGenerator struct {
+	// cpus are those that it is kept on; nil for any.
+	cpus []int
+}
 
 // generatorStop bounds the wait for an interrupted load to print what it has.
 const generatorStop = 5 * time.Second
 
 // Load starts `armrepro load` and waits for its result.
-func (childGenerator) Load(ctx context.Context, cfg load.Config, on bench.Observer) (bench.Run, error) {
+func (g childGenerator) Load(ctx context.Context, cfg load.Config, on bench.Observer) (bench.Run, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return bench.Run{}, fmt.Errorf("find own program: %w", err)
@@ -50,6 +54,11 @@ func (childGenerator) Load(ctx context.Context, cfg load.Config, on bench.Observ
 	theirs.Close()
 	if err != nil {
 		return bench.Run{}, err
+	}
+	if g.cpus != nil {
+		if err := machine.SetAffinity(child.Pid(), g.cpus); err != nil {
+			return bench.Run{}, errors.Join(fmt.Errorf("pin the load generator: %w", err), child.Stop(syscall.SIGTERM, generatorStop))
+		}
 	}
 	stopped := make(chan error, 1)
 	cancel := context.AfterFunc(ctx, func() { stopped <- child.Stop(syscall.SIGTERM, generatorStop) })

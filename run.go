@@ -15,6 +15,7 @@ import (
 	"armrepro/assets"
 	"armrepro/bench"
 	"armrepro/bench/load"
+	"armrepro/bench/machine"
 )
 
 const runAbout = `Measures the gateway in both scenarios of the published benchmark and prints the table.
@@ -44,6 +45,7 @@ type runOptions struct {
 	scenarioNames []string
 	scenarios     []bench.Scenario
 	save          string
+	pin           string
 
 	upstreamPort, gatewayPort, adminPort           int
 	etcdPort, controlPort, prometheusPort, tlsPort int
@@ -60,6 +62,7 @@ func (o *runOptions) addEnvironment(fs *pflag.FlagSet) {
 	fs.StringVar(&o.etcdPrefix, "etcd-prefix", "", "prefix of the gateway's keys in etcd (default: a new one)")
 	fs.VarP((*countValue)(&o.workers), "workers", "", "worker processes that the gateway has to run")
 	fs.VarP((*countValue)(&o.upstreams), "upstreams", "", "ports that the upstream listens on, counting up")
+	fs.StringVar(&o.pin, "pin", machine.PinAuto, "keep the processes on CPUs of their own: auto (where there are four or more), none, or a list for the gateway's workers, such as 2-3")
 	fs.StringSliceVar(&o.scenarioNames, "scenario", assets.ScenarioNames(), "scenarios to use: names, or YAML files")
 	for _, p := range o.portFlags() {
 		fs.IntVar(p.port, p.flag, *p.port, p.usage)
@@ -267,6 +270,8 @@ func (o *runOptions) measure(ctx context.Context, s streams) (*bench.Result, err
 		running, stop := c.whileUp(ctx)
 		err = bench.Measure(running, c.benchConfig(status), c.result)
 		stop()
+		workers, _ := c.gateway.Workers()
+		c.fit.end(c, workers)
 	}
 	status.clear()
 	if downErr := c.tearDown(); downErr != nil {
@@ -306,7 +311,7 @@ func (c *conductor) benchConfig(status bench.Progress) bench.Config {
 		Settings:     c.result.Settings,
 		Scenarios:    c.opts.scenarios,
 		Gateway:      benchGateway{c.gateway, c.nodes()},
-		Generator:    childGenerator{},
+		Generator:    childGenerator{cpus: c.fit.pins.Load},
 		UpstreamURL:  "http://" + c.nodes()[0] + c.opts.scenarios[0].Path,
 		UpstreamPID:  c.upstream.Pid(),
 		EtcdEmbedded: c.etcd != nil,

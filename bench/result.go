@@ -61,6 +61,16 @@ type Settings struct {
 	Workers     int     `json:"workers"`
 	Upstreams   int     `json:"upstreams"`
 	TimeoutS    float64 `json:"timeout_s"`
+	// Pins is null where the processes ran wherever the kernel put them.
+	Pins *Pins `json:"pins"`
+}
+
+// Pins are the CPUs that processes were kept on, in the kernel's format: 0-3,8.
+// An empty one was not kept.
+type Pins struct {
+	Gateway  string `json:"gateway"`
+	Upstream string `json:"upstream"`
+	Load     string `json:"load"`
 }
 
 // ScenarioResult is one scenario's runs and their average. QPS and LatencyMs

@@ -13,6 +13,11 @@ import (
 // terminal: a file can come from anywhere, and an escape sequence in it must
 // not reach the reader's screen.
 func printable(r bench.Result) bench.Result {
+	pins := bench.Pins{}
+	if r.Settings.Pins != nil {
+		pins = *r.Settings.Pins
+		r.Settings.Pins = &pins
+	}
 	for _, s := range []*string{
 		&r.Tool.Name, &r.Tool.Version,
 		&r.Machine.CPU.Implementer, &r.Machine.CPU.Part, &r.Machine.CPU.Variant, &r.Machine.CPU.Revision,
@@ -20,6 +25,7 @@ func printable(r bench.Result) bench.Result {
 		&r.Machine.CPU.Frequency.ClaimedBy, &r.Machine.Hypervisor, &r.Machine.Container,
 		&r.Machine.Allowed, &r.Machine.EmulatedWhy,
 		&r.Machine.Cloud, &r.Machine.Instance, &r.Machine.Arch, &r.Machine.Kernel, &r.Machine.OS,
+		&pins.Gateway, &pins.Upstream, &pins.Load,
 		&r.Gateway.Kind, &r.Gateway.Name, &r.Gateway.Version,
 		&r.Etcd.Version,
 	} {

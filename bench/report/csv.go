@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/csv"
 	"io"
 	"strconv"
@@ -28,6 +29,7 @@ var csvHeader = []string{
 	"gateway_kind", "gateway_name", "gateway_version", "gateway_workers", "gateway_plugins",
 	"etcd_version", "etcd_embedded",
 	"duration_s", "warmup_s", "connections", "threads", "runs", "workers", "upstreams", "timeout_s",
+	"pin_gateway", "pin_upstream", "pin_load",
 	"warnings",
 }
 
@@ -90,6 +92,7 @@ func csvRun(run bench.Run) []string {
 // csvContext is what all runs of a result share.
 func csvContext(r bench.Result) []string {
 	m, g, s := r.Machine, r.Gateway, r.Settings
+	pins := cmp.Or(s.Pins, &bench.Pins{})
 	var codes []string
 	for _, w := range r.Warnings {
 		codes = append(codes, w.Code)
@@ -105,6 +108,7 @@ func csvContext(r bench.Result) []string {
 		csvText(r.Etcd.Version), strconv.FormatBool(r.Etcd.Embedded),
 		csvFloat(s.DurationS), csvFloat(s.WarmupS), strconv.Itoa(s.Connections), strconv.Itoa(s.Threads),
 		strconv.Itoa(s.Runs), strconv.Itoa(s.Workers), strconv.Itoa(s.Upstreams), csvFloat(s.TimeoutS),
+		csvText(pins.Gateway), csvText(pins.Upstream), csvText(pins.Load),
 		csvText(strings.Join(codes, " ")),
 	}
 }

@@ -122,6 +122,7 @@ func settingsSection(r bench.Result) section {
 		{"runs", fmt.Sprintf("%d a scenario", s.Runs)},
 		{"connections", fmt.Sprintf("%d, over %s", s.Connections, plural(s.Threads, "thread"))},
 		{"timeout", seconds(s.TimeoutS)},
+		{"pinning", pinning(s.Pins)},
 		{"upstreams", strconv.Itoa(s.Upstreams)},
 		{"started", timestamp(r.Started)},
 		{"measured by", join(" ", known(r.Tool.Name), r.Tool.Version)},
@@ -151,4 +152,18 @@ func plugins(list []string) string {
 		return "none"
 	}
 	return strconv.Itoa(len(list)) + ": " + strings.Join(list, ", ")
+}
+
+// pinning says which CPUs each part was kept on.
+func pinning(p *bench.Pins) string {
+	if p == nil {
+		return "none: the kernel placed the processes"
+	}
+	part := func(name, cpus string) string {
+		if cpus == "" {
+			return name + " not pinned"
+		}
+		return name + " on CPU " + cpus
+	}
+	return part("gateway", p.Gateway) + ", " + part("upstream", p.Upstream) + ", " + part("load", p.Load)
 }

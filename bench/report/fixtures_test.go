@@ -43,7 +43,7 @@ func validResult() bench.Result {
 			Plugins: []string{"limit-count", "prometheus"}},
 		Etcd: bench.EtcdInfo{Version: "3.7.3", Embedded: true},
 		Settings: bench.Settings{DurationS: 60, WarmupS: 5, Connections: 16, Threads: 2, Runs: 2,
-			Workers: 1, Upstreams: 1, TimeoutS: 2},
+			Workers: 1, Upstreams: 1, TimeoutS: 2, Pins: &bench.Pins{Gateway: "3", Upstream: "0", Load: "1-2"}},
 		Scenarios: []bench.ScenarioResult{
 			scenario("single-upstream", "single upstream, no plugin", run(15640.38, 1020), run(15550.03, 1030)),
 			scenario("two-plugins", "single upstream + two plugins (limit-count, prometheus)",
