@@ -78,14 +78,15 @@ func TestBuiltinStartFails(t *testing.T) {
 		}, "address already in use", ""},
 		{"wrong key", func(t *testing.T, cfg *BuiltinConfig) { cfg.Fault = "admin-status=401" }, "status 401", "--admin-key"},
 		{"not allowed", func(t *testing.T, cfg *BuiltinConfig) { cfg.Fault = "admin-status=403" }, "status 403", "allow_admin"},
-		{"too slow", func(t *testing.T, cfg *BuiltinConfig) { cfg.Fault = "slow-start=1m" }, "not in time", ""},
+		{"too slow", func(t *testing.T, cfg *BuiltinConfig) {
+			cfg.Fault, cfg.Timeouts.Start = "slow-start=1m", time.Second
+		}, "not in time", ""},
 		{"unknown fault", func(t *testing.T, cfg *BuiltinConfig) { cfg.Fault = "nonsense" }, "nonsense", ""},
 		{"no program", func(t *testing.T, cfg *BuiltinConfig) { cfg.Path = "/does/not/exist" }, "start /does/not/exist", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := builtinConfig(t)
-			cfg.Timeouts.Start = time.Second
 			tt.prepare(t, &cfg)
 			gw, err := StartBuiltin(t.Context(), cfg)
 			if err == nil {

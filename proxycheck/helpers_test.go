@@ -1,6 +1,7 @@
 package proxycheck
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,15 +70,19 @@ func sameChecksums(t *testing.T, before, after map[string]string) {
 	}
 }
 
+// startEtcd starts the etcd that all tests share, each with a prefix of its own.
 func startEtcd(t *testing.T) (endpoint string) {
 	t.Helper()
-	s, err := embed.Start(t.Context(), embed.Config{Listen: "127.0.0.1:0", Dir: t.TempDir()})
+	s, err := sharedEtcd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
 	return s.Endpoint()
 }
+
+var sharedEtcd = sync.OnceValues(func() (*embed.Server, error) {
+	return embed.Start(context.Background(), embed.Config{Listen: "127.0.0.1:0"})
+})
 
 // freePort is a port that was free a moment ago.
 func freePort(t *testing.T) int {

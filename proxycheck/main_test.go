@@ -25,7 +25,11 @@ func TestMain(m *testing.M) {
 	if os.Getenv(conductorEnv) != "" {
 		os.Exit(runConductor())
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if s, err := sharedEtcd(); err == nil {
+		s.Close()
+	}
+	os.Exit(code)
 }
 
 // runGateway is the gateway command, with the flags that StartBuiltin passes.

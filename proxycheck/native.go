@@ -141,7 +141,7 @@ func (n *native) start(ctx context.Context, adminPort int) error {
 		timeout time.Duration
 		run     func(ctx context.Context) error
 	}{
-		{"home", t.Init, n.makeHome},
+		{"home", versionTimeout, n.makeHome},
 		{"init", t.Init, n.init},
 		{"init_etcd", t.InitEtcd, n.initEtcd},
 		{"start", t.Start, n.startMaster},
@@ -331,7 +331,11 @@ func (n *native) awaitWorkers(ctx context.Context, adminPort int) error {
 			return err
 		}
 		if len(pids) != n.cfg.Workers {
-			return fmt.Errorf("%d worker processes run and %d are wanted", len(pids), n.cfg.Workers)
+			err := fmt.Errorf("%d worker processes run and %d are wanted", len(pids), n.cfg.Workers)
+			if len(pids) > n.cfg.Workers {
+				return permanent(err) // they are started once and for all
+			}
+			return err
 		}
 		n.workers = pids
 		return errors.Join(checkOwner(n.cfg.Ports.Data, n.master.Pid()), checkOwner(adminPort, n.master.Pid()))

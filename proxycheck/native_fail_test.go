@@ -55,10 +55,10 @@ func leavesNothing(t *testing.T, runDir string) {
 
 func TestNativeStartFails(t *testing.T) {
 	t.Parallel()
-	short := Timeouts{Init: time.Second, InitEtcd: time.Second, Start: 2 * time.Second}
 	for _, tt := range []struct {
 		name, version, fault string
 		deadEtcd             bool
+		timeouts             Timeouts
 		prepare              func(t *testing.T, cfg *NativeConfig)
 		want                 []string // in the error
 		hint                 string
@@ -72,11 +72,11 @@ func TestNativeStartFails(t *testing.T) {
 			want: []string{"phase init_etcd", "all etcd nodes are unavailable"}, hint: "/version",
 		},
 		{
-			name: "init hangs", version: "3.18.0", fault: "hang-init",
+			name: "init hangs", version: "3.18.0", fault: "hang-init", timeouts: Timeouts{Init: time.Second},
 			want: []string{"phase init", "not in time", "still running"},
 		},
 		{
-			name: "init_etcd hangs", version: "3.18.0", fault: "hang-init-etcd",
+			name: "init_etcd hangs", version: "3.18.0", fault: "hang-init-etcd", timeouts: Timeouts{InitEtcd: time.Second},
 			want: []string{"phase init_etcd", "not in time", "still running"}, hint: "etcd",
 		},
 		{
@@ -96,7 +96,7 @@ func TestNativeStartFails(t *testing.T) {
 			want: []string{"phase admin", "status 403"}, hint: "allow_admin",
 		},
 		{
-			name: "too slow", version: "3.18.0", fault: "slow-start=1m",
+			name: "too slow", version: "3.18.0", fault: "slow-start=1m", timeouts: Timeouts{Start: time.Second},
 			want: []string{"phase admin", "not in time", "connection refused"},
 		},
 		{
@@ -137,7 +137,7 @@ func TestNativeStartFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := nativeIn(t, tt.version, tt.fault)
-			cfg.Timeouts = short
+			cfg.Timeouts = tt.timeouts
 			cfg.Etcd = []string{fmt.Sprintf("http://127.0.0.1:%d", freePort(t))}
 			if !tt.deadEtcd {
 				cfg.Etcd = []string{startEtcd(t)}
@@ -244,13 +244,15 @@ func TestNativeRoutes(t *testing.T) {
 		},
 		{name: "no such metric", route: func(r Route) Route { r.Metric = "apisix_nothing"; return r }, want: "there is no metric apisix_nothing"},
 		{name: "metric of no plugin", route: func(r Route) Route { r.Metric = "apisix_http_status"; return r }, want: "apisix_http_status"},
-		{name: "crashing workers", fault: "crash-every=300ms", route: func(r Route) Route { r.WantHeaders = []string{"X-None"}; return r }, want: "exited on signal 11"},
+		{name: "crashing workers", fault: "crash-every=1s", route: func(r Route) Route { r.WantHeaders = []string{"X-None"}; return r }, want: "exited on signal 11"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := nativeIn(t, "3.18.0", tt.fault)
 			cfg.Etcd = []string{startEtcd(t)}
-			cfg.Timeouts = Timeouts{Route: 1500 * time.Millisecond, Metric: 600 * time.Millisecond}
+			if tt.want != "" {
+				cfg.Timeouts = Timeouts{Route: 2 * time.Second, Metric: 2 * time.Second}
+			}
 			gw, err := StartNative(t.Context(), cfg)
 			if err != nil {
 				t.Fatal(err)
@@ -450,9 +452,10 @@ func TestNativeSharedPrefix(t *testing.T) {
 	t.Parallel()
 	etcd := startEtcd(t)
 	upstream := startUpstream(t)
+	prefix := "/shared-" + randomHex(4)
 	start := func() (*native, NativeConfig) {
 		cfg := nativeIn(t, "3.18.0", "")
-		cfg.Etcd, cfg.EtcdPrefix = []string{etcd}, "/shared"
+		cfg.Etcd, cfg.EtcdPrefix = []string{etcd}, prefix
 		gw, err := StartNative(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -473,7 +476,7 @@ func TestNativeSharedPrefix(t *testing.T) {
 	}
 	leavesNothing(t, aCfg.RunDir)
 	leavesNothing(t, bCfg.RunDir)
-	if got := keysUnder(t, etcd, "/shared"); !strings.Contains(got, `"count":"4"`) {
+	if got := keysUnder(t, etcd, prefix); !strings.Contains(got, `"count":"4"`) {
 		t.Errorf("they left %s", got)
 	}
 }

@@ -188,6 +188,10 @@ func nginxWorkers(master int) ([]int, error) {
 // listen beside ours and take a share of the requests, unnoticed.
 func checkOwner(port, master int) error {
 	root := os.DirFS("/")
+	before, err := machine.Children(root, master)
+	if err != nil {
+		return err
+	}
 	holders, err := machine.Listeners(root, port)
 	if err != nil {
 		return err
@@ -195,18 +199,24 @@ func checkOwner(port, master int) error {
 	if len(holders) == 0 {
 		return fmt.Errorf("nothing listens on port %d", port)
 	}
-	children, err := machine.Children(root, master)
+	after, err := machine.Children(root, master)
 	if err != nil {
 		return err
 	}
+	children := append(before, after...)
 	for _, h := range holders {
 		ours := h.PID == master || slices.ContainsFunc(children, func(c machine.Proc) bool { return c.PID == h.PID })
-		if !ours {
-			return permanent(&HintError{
-				Err:  fmt.Errorf("check who listens on port %d: %s does too, and would get a share of the requests", port, &h),
-				Hint: "end that process, or choose another port",
-			})
+		if ours {
+			continue
 		}
+		err := &HintError{
+			Err:  fmt.Errorf("check who listens on port %d: %s does too, and would get a share of the requests", port, &h),
+			Hint: "end that process, or choose another port",
+		}
+		if h.PID == 0 || !running(h.PID) {
+			return err // perhaps a worker that was just ending
+		}
+		return permanent(err)
 	}
 	return nil
 }

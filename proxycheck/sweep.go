@@ -98,6 +98,7 @@ func endProcessesIn(ctx context.Context, dir string) error {
 }
 
 // running says whether the process exists and isn't just waiting to be reaped.
+// The first thread of a process can be a zombie while others still end.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -105,7 +106,11 @@ func running(pid int) bool {
 	}
 	// The name stands in parentheses and may hold some itself (proc(5)).
 	state := bytes.TrimLeft(stat[bytes.LastIndexByte(stat, ')')+1:], " ")
-	return !bytes.HasPrefix(state, []byte("Z")) && !bytes.HasPrefix(state, []byte("X"))
+	if !bytes.HasPrefix(state, []byte("Z")) && !bytes.HasPrefix(state, []byte("X")) {
+		return true
+	}
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	return err == nil && len(threads) > 1
 }
 
 // processesIn lists the processes whose working folder is dir.
