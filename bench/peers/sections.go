@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"armrepro/bench/machine"
+)
+
+// section is a part of the comparison that can be had alone.
+type section struct {
+	name, about string
+	run         func(*session, context.Context) error
+}
+
+// sections is every section, in the order in which they run.
+func sections() []section {
+	return []section{
+		{"cost", "CPU time per request of generator and upstream, through one proxy", (*session).cost},
+		{"pinned", "QPS and latency of the proxy, its worker alone on one CPU, the rest on another", (*session).pinned},
+		{"unpinned", "the same, all on the two CPUs", (*session).unpinned},
+		{"straight", "requests/s of the generators straight at nginx", (*session).straight},
+		{"latency", "percentiles on a server with known latencies", (*session).latency},
+		{"bytes", "bytes counted per request", (*session).bytes},
+	}
+}
+
+const (
+	// usualPairs is enough for figures that hardly depend on what else
+	// happens; faithfulPairs is for those that do.
+	usualPairs    = 5
+	faithfulPairs = 9
+)
+
+// The load of the published benchmarks.
+const (
+	usualThreads     = 2
+	usualConnections = 16
+)
+
+func usual(url string) target {
+	return target{url: url, threads: usualThreads, connections: usualConnections}
+}
+
+// comparison fills in what the flags say.
+func (s *session) comparison(section, title string, pairs int) comparison {
+	if s.opts.pairs > 0 {
+		pairs = s.opts.pairs
+	}
+	return comparison{section: section, title: title, pairs: pairs, duration: s.opts.duration}
+}
+
+// withStack calls f while a stack runs.
+func (s *session) withStack(ctx context.Context, keepaliveRequests int, f func(*stack) error) error {
+	st, err := s.startStack(ctx, keepaliveRequests)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(st), st.stop())
+}
+
+func (s *session) cost(ctx context.Context) error {
+	return s.withStack(ctx, 0, func(st *stack) error {
+		generator := s.comparison("cost", "generator", usualPairs)
+		generator.servers = st.servers()
+		generator.peer = s.wrk(usual(st.viaNginx))
+		generator.own = s.load(usual(st.viaNginx))
+		generator.figures = []figure{generatorCost(atMost(0.85))}
+		if err := s.compare(ctx, generator); err != nil {
+			return err
+		}
+		upstream := s.comparison("cost", "upstream", usualPairs)
+		upstream.servers = st.servers()
+		upstream.peer = observed(s.wrk(usual(st.viaNginx)), st.nginx, st.proxy)
+		upstream.own = observed(s.wrk(usual(st.viaOwn)), st.own, st.proxy)
+		upstream.figures = []figure{upstreamCost(atMost(0.80))}
+		return s.compare(ctx, upstream)
+	})
+}
+
+func (s *session) pinned(ctx context.Context) error {
+	cores, err := s.twoCPUs("pinned")
+	if err != nil || cores == nil {
+		return err
+	}
+	return confined([]int{cores.others}, func() error {
+		return s.withStack(ctx, 0, func(st *stack) error {
+			workers, err := st.proxy.workers()
+			if err != nil {
+				return err
+			}
+			for _, pid := range workers {
+				if err := machine.SetAffinity(pid, []int{cores.proxy}); err != nil {
+					return err
+				}
+			}
+			return s.faithful(ctx, "pinned", st, requestRate(within(0.97, 1.03)), meanLatency(within(0.95, 1.05)))
+		})
+	})
+}
+
+func (s *session) unpinned(ctx context.Context) error {
+	cores, err := s.twoCPUs("unpinned")
+	if err != nil || cores == nil {
+		return err
+	}
+	return confined([]int{cores.proxy, cores.others}, func() error {
+		return s.withStack(ctx, 0, func(st *stack) error {
+			return s.faithful(ctx, "unpinned", st, requestRate(within(0.97, 1.05)), meanLatency(within(0.90, 1.05)))
+		})
+	})
+}
+
+// faithful compares what is measured of the proxy with both peers and with both
+// of our own. Next to the figures it shows how busy the proxy was: they say
+// something only while it is the bottleneck.
+func (s *session) faithful(ctx context.Context, section string, st *stack, figures ...figure) error {
+	c := s.comparison(section, "both", faithfulPairs)
+	c.servers, c.figures = st.servers(), append(figures, proxyBusy())
+	c.peer = observed(s.wrk(usual(st.viaNginx)), st.nginx, st.proxy)
+	c.own = observed(s.load(usual(st.viaOwn)), st.own, st.proxy)
+	return s.compare(ctx, c)
+}
+
+// twoCPUs is where to measure faithfulness; nil, with a row that says so, where
+// there is only one CPU.
+func (s *session) twoCPUs(section string) (*corePair, error) {
+	cores, err := findCores()
+	if errors.Is(err, errOneCPU) {
+		s.skip(section, "both", err.Error())
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if cores.shared {
+		s.progress("%s: CPUs %d and %d are two threads of one core", section, cores.proxy, cores.others)
+	}
+	return &cores, nil
+}
+
+func (s *session) straight(ctx context.Context) error {
+	at, err := addresses(1)
+	if err != nil {
+		return err
+	}
+	upstream, err := s.startUpstream(ctx, at[0])
+	if err != nil {
+		return err
+	}
+	compareAll := func() error {
+		for _, threads := range []int{1, 2} {
+			for _, connections := range []int{16, 100, 1000, 10000} {
+				title := fmt.Sprintf("-t%d -c%d", threads, connections)
+				if why := s.outOfReach(connections); why != "" {
+					s.skip("straight", title, why)
+					continue
+				}
+				c := s.comparison("straight", title, usualPairs)
+				c.servers = []*server{upstream}
+				t := target{url: url(at[0]), threads: threads, connections: connections}
+				c.peer, c.own = s.wrk(t), s.load(t)
+				c.figures = []figure{requestRate(atLeast(1))}
+				if err := s.compare(ctx, c); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return errors.Join(compareAll(), upstream.stop())
+}
+
+// outOfReach says why so many connections cannot be opened, if they can't.
+func (s *session) outOfReach(connections int) string {
+	// Beside its connections a process has a few descriptors of its own.
+	const besides = 100
+	switch {
+	case uint64(connections+besides) > s.openFiles:
+		return fmt.Sprintf("the limit on open files is %d (ulimit -n)", s.openFiles)
+	case connections+besides > s.ephemeral.size():
+		return fmt.Sprintf("there are only %d ports for connections (%s)", s.ephemeral.size(), portRangeFile)
+	}
+	return ""
+}
+
+func (s *session) latency(ctx context.Context) error {
+	at, err := addresses(1)
+	if err != nil {
+		return err
+	}
+	slow, err := startSlow(ctx, at[0])
+	if err != nil {
+		return err
+	}
+	near := within(0.95, 1.05)
+	c := s.comparison("latency", "--latency", usualPairs)
+	c.servers = []*server{slow}
+	c.peer, c.own = s.wrk(usual(url(at[0]))), s.load(usual(url(at[0])))
+	c.figures = []figure{
+		{"p50", func(s sample) float64 { return s.p50 }, formatMicroseconds, near},
+		{"p90", func(s sample) float64 { return s.p90 }, formatMicroseconds, near},
+		{"p99", func(s sample) float64 { return s.p99 }, formatMicroseconds, near},
+	}
+	return errors.Join(s.compare(ctx, c), slow.stop())
+}
+
+// bytes counts what reaches the generators, behind the proxy as always. Both
+// answers have to be as long, too: what a gateway's client sees must not depend
+// on the upstream.
+func (s *session) bytes(ctx context.Context) error {
+	// The last answer before nginx closes a connection says so and is five
+	// bytes shorter, so none is to be the last.
+	const never = 1_000_000_000
+	return s.withStack(ctx, never, func(st *stack) error {
+		for _, of := range []struct{ title, own string }{
+			{"generator", st.viaNginx},
+			{"both", st.viaOwn},
+		} {
+			c := s.comparison("bytes", of.title, usualPairs)
+			c.servers = st.servers()
+			c.duration = min(c.duration, time.Second)
+			c.peer, c.own = s.wrkExact(usual(st.viaNginx)), s.loadExact(usual(of.own))
+			c.figures = []figure{answerSize(exactly())}
+			if err := s.compare(ctx, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

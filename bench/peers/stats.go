@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// median is the middle of the values, or the mean of the two in the middle; NaN
+// without a value.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// ratios is what the pairs of a comparison say: each ratio is between two runs
+// that followed each other, so that a machine that slows down or speeds up in
+// between weighs on both.
+type ratios struct {
+	// median, low and high are of the pairs' ratios, peer below.
+	median, low, high float64
+	// peer and own are the medians of either side.
+	peer, own float64
+}
+
+// compare divides own by peer, pair by pair. Both have as many values, none of
+// them missing, and no peer's is zero; anything else is an error, since then a
+// ratio says nothing.
+func compare(peer, own []float64) (ratios, error) {
+	if len(peer) != len(own) || len(peer) == 0 {
+		return ratios{}, fmt.Errorf("compare: %d values against %d", len(own), len(peer))
+	}
+	quotients := make([]float64, len(peer))
+	for i := range peer {
+		quotients[i] = own[i] / peer[i]
+		if math.IsNaN(quotients[i]) || math.IsInf(quotients[i], 0) {
+			return ratios{}, fmt.Errorf("compare: pair %d: %v against %v", i+1, own[i], peer[i])
+		}
+	}
+	return ratios{
+		median: median(quotients),
+		low:    slices.Min(quotients),
+		high:   slices.Max(quotients),
+		peer:   median(peer),
+		own:    median(own),
+	}, nil
+}
+
+// bound is where a ratio has to lie. The zero value holds always.
+type bound struct {
+	kind boundKind
+	// low and high are the limits; which of them count depends on the kind.
+	low, high float64
+}
+
+type boundKind int
+
+const (
+	unbound boundKind = iota
+	// upper limits a cost: slack multiplies it.
+	upper
+	// lower limits a yield: slack divides it.
+	lower
+	// around limits the distance from 1 on either side: slack multiplies
+	// the distances.
+	around
+	// equal wants 1 in every pair, whatever the slack.
+	equal
+)
+
+func atMost(high float64) bound      { return bound{kind: upper, high: high} }
+func atLeast(low float64) bound      { return bound{kind: lower, low: low} }
+func within(low, high float64) bound { return bound{kind: around, low: low, high: high} }
+func exactly() bound                 { return bound{kind: equal} }
+
+// widened is the bound with slack, 1 leaving it as it is.
+func (b bound) widened(slack float64) bound {
+	switch b.kind {
+	case upper:
+		b.high *= slack
+	case lower:
+		b.low /= slack
+	case around:
+		b.low, b.high = 1-(1-b.low)*slack, 1+(b.high-1)*slack
+	}
+	return b
+}
+
+// holds says whether the median lies within the bound.
+func (b bound) holds(r ratios) bool {
+	switch b.kind {
+	case upper:
+		return r.median <= b.high
+	case lower:
+		return r.median >= b.low
+	case around:
+		return r.median >= b.low && r.median <= b.high
+	case equal:
+		return r.low == 1 && r.high == 1
+	}
+	return true
+}
+
+func (b bound) String() string {
+	switch b.kind {
+	case upper:
+		return fmt.Sprintf("≤ %.3g", b.high)
+	case lower:
+		return fmt.Sprintf("≥ %.3g", b.low)
+	case around:
+		return fmt.Sprintf("%.2f–%.2f", b.low, b.high)
+	case equal:
+		return "equal"
+	}
+	return ""
+}
