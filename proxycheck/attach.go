@@ -141,7 +141,7 @@ func (a *attached) identify(ctx context.Context) error {
 		return &HintError{Err: err, Hint: "see that the gateway runs and that --gateway-url is right, or leave --gateway-url and --gateway out to start one"}
 	}
 	name, version, _ := strings.Cut(server, "/")
-	if name != "APISIX" && name != BuiltinName {
+	if name != apisixName && name != BuiltinName {
 		return &HintError{
 			Err:  fmt.Errorf("identify it: it calls itself %q, not APISIX", server),
 			Hint: "pass the URL of an APISIX as --gateway-url",

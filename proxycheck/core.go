@@ -53,6 +53,9 @@ func (t *Timeouts) setDefaults() {
 	}
 }
 
+// apisixName is what APISIX calls itself in its Server header.
+const apisixName = "APISIX"
+
 // Warning is something about a gateway that the reader of the figures or the
 // user has to know. Code is stable.
 type Warning struct {
@@ -164,7 +167,9 @@ func (c *core) put(ctx context.Context, r Route) error {
 
 // proveMetric waits until the route's metric counts.
 func (c *core) proveMetric(ctx context.Context, metric string) error {
-	c.log.Info().Str("metric", metric).Msg("waiting for the route in the metrics, which APISIX from 3.14 recomputes every 15 s")
+	if v, err := ParseVersion(c.info.Version); err == nil && c.info.Name == apisixName && v.Compare(Version{3, 14, 0}) >= 0 {
+		c.log.Info().Str("metric", metric).Msg("waiting for the route in the metrics, which this APISIX recomputes every 15 s")
+	}
 	err := c.prove.metric(ctx, metric, c.routeID)
 	if err == nil || !c.metricOptional || ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return err

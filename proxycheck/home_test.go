@@ -159,6 +159,7 @@ func TestLastErrors(t *testing.T) {
 		`2026/11/30 10:59:19 [error] 1#1: init_by_lua error: module 'x' not found:`,
 		"\tno field package.preload['x']",
 		`2026/11/30 10:59:20 [notice] 1#1: exit`,
+		`2026/11/30 10:59:20 [alert] 2#2: setrlimit(RLIMIT_NOFILE, 20480) failed (1: Operation not permitted)`,
 		`2026/11/30 10:59:21 [emerg] 1#1: it is over`,
 	}, "\n")
 	want := "2026/11/30 10:59:19 [error] 1#1: init_by_lua error: module 'x' not found: | no field package.preload['x'] | 2026/11/30 10:59:21 [emerg] 1#1: it is over"

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -100,7 +101,7 @@ func StartNative(ctx context.Context, cfg NativeConfig) (Gateway, error) {
 		n.etcdPrefix = "/armrepro-" + randomHex(4)
 	}
 	n.core = core{
-		info:     Info{Kind: "native", Name: "APISIX", Version: cfg.Install.Version.String()},
+		info:     Info{Kind: "native", Name: apisixName, Version: cfg.Install.Version.String()},
 		routeID:  newRouteID(),
 		timeouts: cfg.Timeouts,
 		log:      cfg.Logger,
@@ -118,7 +119,7 @@ func StartNative(ctx context.Context, cfg NativeConfig) (Gateway, error) {
 	n.admin = &admin{base: baseURL(adminPort), key: cfg.AdminKey, client: client}
 	n.prove = prover{
 		url:     baseURL(cfg.Ports.Data),
-		server:  "APISIX/" + n.info.Version,
+		server:  apisixName + "/" + n.info.Version,
 		metrics: baseURL(cfg.Ports.Prometheus) + "/apisix/prometheus/metrics",
 		client:  client,
 	}
@@ -145,8 +146,9 @@ func (n *native) start(ctx context.Context, adminPort int) error {
 		{"init", t.Init, n.init},
 		{"init_etcd", t.InitEtcd, n.initEtcd},
 		{"start", t.Start, n.startMaster},
+		{"ports", t.Start, func(ctx context.Context) error { return n.awaitPorts(ctx, adminPort) }},
 		{"admin", t.Start, n.awaitAdmin},
-		{"workers", t.Start, func(ctx context.Context) error { return n.awaitWorkers(ctx, adminPort) }},
+		{"workers", t.Start, n.awaitWorkers},
 	}
 	for _, p := range phases {
 		began := time.Now()
@@ -215,10 +217,10 @@ func (n *native) init(ctx context.Context) error {
 	}
 	conf, err := os.ReadFile(n.home.path("conf/nginx.conf"))
 	if err != nil {
-		return fmt.Errorf("apisix init wrote no nginx.conf; it printed: %s", lastLines(out, 5))
+		return fmt.Errorf("apisix init wrote no nginx.conf; it printed: %s", out)
 	}
 	if err := checkNginxConf(conf, n.cfg.Ports.Data, n.cfg.Workers); err != nil {
-		return fmt.Errorf("%w; apisix init printed: %s", err, lastLines(out, 5))
+		return fmt.Errorf("%w; apisix init printed: %s", err, out)
 	}
 	return nil
 }
@@ -252,12 +254,22 @@ func (n *native) cli(ctx context.Context, command string) (string, error) {
 	case <-p.Done():
 	case <-ctx.Done():
 		_ = p.Stop(syscall.SIGKILL, time.Second)
-		return "", fmt.Errorf("apisix %s: %w; it had printed: %s", command, &timeoutError{context.Cause(ctx), errors.New("it is still running")}, lastLines(p.Tail(), 5))
+		return "", fmt.Errorf("apisix %s: %w; it had printed: %s", command, &timeoutError{context.Cause(ctx), errors.New("it is still running")}, said(p))
 	}
 	if err := p.Err(); err != nil {
-		return "", fmt.Errorf("apisix %s: %w: %s", command, err, lastLines(p.Tail(), 5))
+		return "", fmt.Errorf("apisix %s: %w: %s", command, err, said(p))
 	}
-	return p.Tail(), nil
+	return said(p), nil
+}
+
+// said is what a command of the CLI printed beside the command line of the
+// interpreter, which comes first.
+func said(p *process.Process) string {
+	first, rest, _ := strings.Cut(p.Tail(), "\n")
+	if strings.Contains(first, "/luajit ") {
+		return lastLines(rest, 5)
+	}
+	return lastLines(p.Tail(), 5)
 }
 
 // startMaster starts the nginx master as a child. SIGKILL at our death would
@@ -281,32 +293,64 @@ func (n *native) startMaster(context.Context) error {
 // howEnded says how the master ended, with the end of its error log.
 func (n *native) howEnded() error {
 	err := fmt.Errorf("APISIX has ended: %w", cmp.Or(n.master.Err(), errors.New("exit status 0")))
-	said := lastLines(n.master.Tail(), 3)
+	printed := lastLines(n.master.Tail(), 3)
 	if log := n.home.errorLog(5); log != "" {
-		said = cmp.Or(said, "nothing") + "; its error log ends: " + log
+		printed = cmp.Or(printed, "nothing") + "; its error log ends: " + log
 	}
-	if said != "" {
-		err = fmt.Errorf("%w; it printed: %s", err, said)
+	if printed != "" {
+		err = fmt.Errorf("%w; it printed: %s", err, printed)
 	}
-	if hint := failureHint(said); hint != "" {
+	if hint := failureHint(printed); hint != "" {
 		return &HintError{Err: err, Hint: hint}
 	}
 	return err
 }
 
+// awaitPorts waits until the master listens, and proves that nobody else does:
+// one who shares a port would get, and might swallow, some of our requests.
+func (n *native) awaitPorts(ctx context.Context, adminPort int) error {
+	return n.await(ctx, "wait for the ports to open", func(context.Context) error {
+		return errors.Join(checkOwner(n.cfg.Ports.Data, n.master.Pid()), checkOwner(adminPort, n.master.Pid()))
+	})
+}
+
 // awaitAdmin waits until the Admin API answers to our key.
 func (n *native) awaitAdmin(ctx context.Context) error {
-	ctx, cancel := n.whileAlive(ctx)
-	defer cancel()
-	err := poll(ctx, func() error {
+	return n.await(ctx, "wait for the Admin API", func(ctx context.Context) error {
 		_, err := n.admin.routes(ctx)
 		if s := adminStatus(err); s == http.StatusUnauthorized || s == http.StatusForbidden {
 			return permanent(err)
 		}
 		return err
 	})
-	if err != nil {
-		return n.withLog(fmt.Errorf("wait for the Admin API: %w", err))
+}
+
+// awaitWorkers waits for the wanted number of workers.
+func (n *native) awaitWorkers(ctx context.Context) error {
+	return n.await(ctx, "count the workers", func(context.Context) error {
+		pids, err := n.Workers()
+		if err != nil {
+			return err
+		}
+		n.workers = pids
+		if len(pids) == n.cfg.Workers {
+			return nil
+		}
+		err = fmt.Errorf("%d worker processes run and %d are wanted", len(pids), n.cfg.Workers)
+		if len(pids) > n.cfg.Workers {
+			return permanent(err) // they are started once and for all
+		}
+		return err
+	})
+}
+
+// await polls while the master lives. The error says what for, and what the
+// error log has on it.
+func (n *native) await(ctx context.Context, what string, try func(ctx context.Context) error) error {
+	ctx, cancel := n.whileAlive(ctx)
+	defer cancel()
+	if err := poll(ctx, func() error { return try(ctx) }); err != nil {
+		return n.withLog(fmt.Errorf("%s: %w", what, err))
 	}
 	return nil
 }
@@ -318,32 +362,6 @@ func (n *native) withLog(err error) error {
 		return fmt.Errorf("%w; its error log ends: %s", err, log)
 	}
 	return err
-}
-
-// awaitWorkers waits for the wanted number of workers and proves that nobody
-// else listens on the ports.
-func (n *native) awaitWorkers(ctx context.Context, adminPort int) error {
-	ctx, cancel := n.whileAlive(ctx)
-	defer cancel()
-	err := poll(ctx, func() error {
-		pids, err := n.Workers()
-		if err != nil {
-			return err
-		}
-		if len(pids) != n.cfg.Workers {
-			err := fmt.Errorf("%d worker processes run and %d are wanted", len(pids), n.cfg.Workers)
-			if len(pids) > n.cfg.Workers {
-				return permanent(err) // they are started once and for all
-			}
-			return err
-		}
-		n.workers = pids
-		return errors.Join(checkOwner(n.cfg.Ports.Data, n.master.Pid()), checkOwner(adminPort, n.master.Pid()))
-	})
-	if err != nil {
-		return n.withLog(fmt.Errorf("count the workers: %w", err))
-	}
-	return nil
 }
 
 // Apply makes the route live and makes sure that it is the same workers that

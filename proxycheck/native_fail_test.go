@@ -97,7 +97,7 @@ func TestNativeStartFails(t *testing.T) {
 		},
 		{
 			name: "too slow", version: "3.18.0", fault: "slow-start=1m", timeouts: Timeouts{Start: time.Second},
-			want: []string{"phase admin", "not in time", "connection refused"},
+			want: []string{"phase ports", "not in time", "nothing listens on port"},
 		},
 		{
 			name: "port held", version: "3.18.0", fault: "bind-wait=10ms",

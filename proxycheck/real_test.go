@@ -2,60 +2,245 @@ package proxycheck
 
 import (
 	"context"
+	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 )
 
-// TestRealAPISIX drives the APISIX that is installed on this machine, or the one
-// that PATH leads to. It needs one, so it runs only where it is asked for.
-func TestRealAPISIX(t *testing.T) {
+// realInstall is the APISIX of this machine, or the one that PATH leads to. The
+// tests that use it need one, so they run only where they are asked for.
+func realInstall(t *testing.T) *Install {
+	t.Helper()
 	if os.Getenv("ARMREPRO_REAL_APISIX") == "" {
 		t.Skip("set ARMREPRO_REAL_APISIX=1 to drive the APISIX of this machine")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	inst, err := Find(ctx, FindConfig{})
+	inst, err := Find(t.Context(), FindConfig{})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, Hint(err))
 	}
 	t.Logf("found %+v", *inst)
-	before := checksums(t, inst.Home)
+	return inst
+}
 
+func TestRealNative(t *testing.T) {
+	inst := realInstall(t)
+	before := checksums(t, inst.Home)
+	cfg := NativeConfig{
+		Install: inst, RunDir: shortTempDir(t), Etcd: []string{startEtcd(t)}, Ports: freePorts(t),
+		Logger: zerolog.New(zerolog.NewTestWriter(t)),
+	}
 	began := time.Now()
-	gw, err := StartNative(ctx, NativeConfig{
-		Install: inst,
-		Etcd:    []string{startEtcd(t)},
-		Ports:   freePorts(t),
-		Logger:  zerolog.New(zerolog.NewTestWriter(t)),
-	})
+	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, Hint(err))
 	}
 	defer gw.Close()
 	t.Logf("started in %s, %d plugins", time.Since(began), len(gw.Info().Plugins))
-
-	upstream := startUpstream(t)
-	for _, r := range []Route{plainRoute(upstream), pluginRoute(upstream), plainRoute(upstream)} {
-		began := time.Now()
-		if err := gw.Apply(ctx, r); err != nil {
-			t.Fatalf("%v\n%s", err, Hint(err))
-		}
-		t.Logf("applied a route with metric %q in %s", r.Metric, time.Since(began))
-	}
+	applyAll(t, gw)
 	pids, err := gw.Workers()
 	if err != nil || len(pids) != 1 {
 		t.Fatalf("workers: %v, %v", pids, err)
 	}
 	began = time.Now()
 	if err := gw.Close(); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	t.Logf("stopped in %s", time.Since(began))
 	if running(pids[0]) {
-		t.Errorf("worker %d is alive after Close", pids[0])
+		t.Errorf("worker %d lives on after Close", pids[0])
+	}
+	leavesNothing(t, cfg.RunDir)
+	sameChecksums(t, before, checksums(t, inst.Home))
+}
+
+// applyAll makes both scenarios' routes live, and the first again.
+func applyAll(t *testing.T, gw Gateway) {
+	t.Helper()
+	upstream := startUpstream(t)
+	for _, r := range []Route{plainRoute(upstream), pluginRoute(upstream), plainRoute(upstream)} {
+		began := time.Now()
+		if err := gw.Apply(t.Context(), r); err != nil {
+			t.Fatalf("%v\n%s", err, Hint(err))
+		}
+		t.Logf("applied a route with metric %q in %s", r.Metric, time.Since(began))
+	}
+}
+
+func TestRealFailures(t *testing.T) {
+	inst := realInstall(t)
+	before := checksums(t, inst.Home)
+	for name, change := range map[string]func(cfg *NativeConfig){
+		"no etcd":   func(cfg *NativeConfig) { cfg.Etcd = []string{baseURL(freePort(t))} },
+		"port held": func(cfg *NativeConfig) { shareAdminPort(t, cfg) },
+	} {
+		cfg := NativeConfig{Install: inst, RunDir: shortTempDir(t), Etcd: []string{startEtcd(t)}, Ports: freePorts(t)}
+		change(&cfg)
+		began := time.Now()
+		gw, err := StartNative(t.Context(), cfg)
+		if err == nil {
+			gw.Close()
+			t.Errorf("%s: it started", name)
+		}
+		t.Logf("%s, after %s: %v\nhint: %s", name, time.Since(began), err, Hint(err))
+		leavesNothing(t, cfg.RunDir)
 	}
 	sameChecksums(t, before, checksums(t, inst.Home))
+}
+
+func TestRealKill(t *testing.T) {
+	inst := realInstall(t)
+	before := checksums(t, inst.Home)
+	cfg := conductorConfig{
+		Kind: "native", Install: inst, RunDir: shortTempDir(t),
+		Ports: freePorts(t), Etcd: []string{startEtcd(t)}, Upstream: startUpstream(t),
+	}
+	conductor, report := startConductor(t, cfg)
+	killAndWait(t, conductor)
+	began := time.Now()
+	if err := Sweep(t.Context(), cfg.RunDir); err != nil {
+		t.Error(err)
+	}
+	t.Logf("swept in %s", time.Since(began))
+	leavesNothing(t, cfg.RunDir)
+	waitGone(t, report.Workers[0])
+	gw, err := StartNative(t.Context(), NativeConfig{Install: inst, RunDir: cfg.RunDir, Ports: cfg.Ports, Etcd: cfg.Etcd})
+	if err != nil {
+		t.Fatalf("the next run: %v", err)
+	}
+	if err := gw.Close(); err != nil {
+		t.Error(err)
+	}
+	sameChecksums(t, before, checksums(t, inst.Home))
+}
+
+// TestRealProduction starts the install once by its own command, as somebody's
+// production, and makes sure that neither a native run beside it nor one
+// attached to it changes what its users get.
+func TestRealProduction(t *testing.T) {
+	inst := realInstall(t)
+	etcd, ports := startEtcd(t), freePorts(t)
+	h, err := newHome(shortTempDir(t), inst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugins, err := inst.plugins(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := configYAML(settings{
+		version: inst.Version, ip: listenIP, ports: ports, workers: 1, etcd: []string{etcd},
+		etcdPrefix: "/production", adminKey: "production", plugins: plugins, home: h.dir,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(h.path("conf/config.yaml"), config, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cli := func(command string) {
+		cmd := exec.Command(inst.CLI, command)
+		cmd.Dir, cmd.Env = h.dir, inst.environ(h.dir)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("apisix %s: %v\n%s", command, err, out)
+		}
+	}
+	cli("start")
+	defer func() {
+		cli("stop")
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := endProcessesIn(ctx, h.dir); err != nil {
+			t.Error(err)
+		}
+		h.remove()
+	}()
+	adminURL := baseURL(ports.Data)
+	if inst.Version.isV3() {
+		adminURL = baseURL(ports.Admin)
+	}
+	production := &admin{base: adminURL, key: "production", client: newHTTPClient()}
+	upstream := startUpstream(t)
+	theirs := Route{Path: "/theirs", WantBody: upstreamBody}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if err := poll(ctx, func() error {
+		return production.put(ctx, "1", []byte(`{"uri":"/theirs","upstream":{"type":"roundrobin","nodes":{"`+upstream+`":1}}}`))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	user := prover{url: baseURL(ports.Data), server: "APISIX/" + inst.Version.String(), client: newHTTPClient()}
+	if err := user.route(ctx, theirs, 1); err != nil {
+		t.Fatal(err)
+	}
+	stop, answered := useGateway(t, &user, theirs)
+
+	gw, err := StartNative(ctx, NativeConfig{Install: inst, RunDir: shortTempDir(t), Etcd: []string{etcd}, Ports: freePorts(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	applyAll(t, gw)
+	if err := gw.Close(); err != nil {
+		t.Error(err)
+	}
+
+	attached, err := Attach(ctx, AttachConfig{
+		GatewayURL: baseURL(ports.Data), AdminURL: adminURL, PrometheusURL: baseURL(ports.Prometheus),
+		AdminKey: "production", RunDir: shortTempDir(t), Logger: zerolog.New(zerolog.NewTestWriter(t)),
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, Hint(err))
+	}
+	defer attached.Close()
+	if pids, err := attached.Workers(); err != nil || len(pids) != 1 {
+		t.Errorf("workers: %v, %v", pids, err)
+	}
+	t.Logf("attached to %s %s with %d plugins", attached.Info().Name, attached.Info().Version, len(attached.Info().Plugins))
+	applyAll(t, attached)
+	if err := attached.Apply(ctx, Route{Path: "/theirs", Body: []byte(`{"uri":"/theirs"}`)}); err == nil {
+		t.Error("it took an existing route's path")
+	}
+	if err := attached.Close(); err != nil {
+		t.Error(err)
+	}
+	stop()
+	t.Logf("the user got %d answers meanwhile", answered.Load())
+	routes, err := production.routes(ctx)
+	if err != nil || len(routes) != 1 || routes[0].id != "1" {
+		t.Errorf("routes: %+v, %v", routes, err)
+	}
+	if homes, _ := filepath.Glob(h.dir); !slices.Equal(homes, []string{h.dir}) {
+		t.Error("the production's home is gone")
+	}
+	if _, err := Attach(ctx, AttachConfig{GatewayURL: baseURL(ports.Data), AdminURL: adminURL, AdminKey: "wrong"}); adminStatus(err) != http.StatusUnauthorized {
+		t.Errorf("with a wrong key: %v", err)
+	} else {
+		t.Logf("with a wrong key: %v\nhint: %s", err, Hint(err))
+	}
+}
+
+// useGateway requests the route all the time, as a user would, and reports any
+// answer that isn't right.
+func useGateway(t *testing.T, user *prover, r Route) (stop func(), answered *atomic.Int64) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	answered = new(atomic.Int64)
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			if err := user.once(ctx, r); err == nil {
+				answered.Add(1)
+			} else if ctx.Err() == nil {
+				t.Errorf("a user of the production got: %v", err)
+				return
+			}
+		}
+	}()
+	return func() { cancel(); <-done }, answered
 }
