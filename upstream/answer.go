@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,12 +10,12 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
-	"bufio"
+	"armrepro/upstream/http1"
 )
 
 // anythingPath is where the published benchmarks' smoke route leads.
@@ -57,7 +58,11 @@ func (a *answers) appendAnswer(out []byte, r *request, body []byte, peer string)
 // connection.
 func (a *answers) appendError(out []byte, status int) []byte {
 	body := fmt.Appendf(nil, "%d %s\n", status, http.StatusText(status))
-	return a.appendWhole(out, status, "text/plain", body, &request{closes: true})
+	contentType := "text/plain"
+	if status == http.StatusMethodNotAllowed {
+		contentType += "\r\nAllow: " + allowed
+	}
+	return a.appendWhole(out, status, contentType, body, &request{closes: true})
 }
 
 // appendWhole appends an answer with a Content-Length, which HTTP/1.0 needs.
@@ -94,10 +99,7 @@ type anythingAnswer struct {
 
 // anything echoes the request as httpbin does.
 func anything(r *request, body []byte, peer string) []byte {
-	header, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(r.header))).ReadMIMEHeader()
-	if err != nil {
-		header = textproto.MIMEHeader{}
-	}
+	header := readHeader(r.header)
 	a := anythingAnswer{
 		Args:    map[string]any{},
 		Files:   map[string]any{},
@@ -126,6 +128,18 @@ func anything(r *request, body []byte, peer string) []byte {
 	return out.Bytes()
 }
 
+// readHeader reads header lines that parseRequest has accepted.
+func readHeader(lines []byte) http.Header {
+	header := http.Header{}
+	for line := range bytes.Lines(lines) {
+		if name, value, ok := bytes.Cut(line, []byte{':'}); ok {
+			value = bytes.TrimRight(value, "\r\n")
+			header.Add(string(name), string(http1.TrimSpace(value)))
+		}
+	}
+	return header
+}
+
 // readBody tells forms, files and JSON apart by the content type.
 func (a *anythingAnswer) readBody(contentType string, body []byte) {
 	kind, params, err := mime.ParseMediaType(contentType)
@@ -138,10 +152,28 @@ func (a *anythingAnswer) readBody(contentType string, body []byte) {
 	if err == nil && kind == "multipart/form-data" && a.readParts(body, params["boundary"]) {
 		return
 	}
-	a.Data = string(body)
-	if json.Unmarshal(body, &a.JSON) != nil {
-		a.JSON = nil
+	a.Data = text(body)
+	a.JSON = readJSON(body)
+}
+
+// text is body as a JSON string can hold it: what isn't UTF-8 as a data URL.
+func text(body []byte) string {
+	if utf8.Valid(body) {
+		return string(body)
 	}
+	return "data:application/octet-stream;base64," + base64.StdEncoding.EncodeToString(body)
+}
+
+// readJSON returns the JSON value that body is, its numbers as they are
+// written, or nil.
+func readJSON(body []byte) any {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	if dec.Decode(&v) != nil || dec.Decode(new(any)) != io.EOF {
+		return nil
+	}
+	return v
 }
 
 // readParts reads a multipart form; false if it is none.
@@ -161,9 +193,9 @@ func (a *anythingAnswer) readParts(body []byte, boundary string) bool {
 			return false
 		}
 		if part.FileName() != "" {
-			files.Add(part.FormName(), string(content))
+			files.Add(part.FormName(), text(content))
 		} else {
-			form.Add(part.FormName(), string(content))
+			form.Add(part.FormName(), text(content))
 		}
 	}
 	maps.Copy(a.Form, flat(form))

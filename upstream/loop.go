@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"net/netip"
@@ -120,8 +121,11 @@ func (l *loop) accept(ln int) error {
 		fd, _, err := unix.Accept4(ln, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 		switch err {
 		case nil:
-		case unix.EAGAIN, unix.EINTR, unix.ECONNABORTED:
+		case unix.EAGAIN:
 			return nil
+		case unix.EINTR, unix.ECONNABORTED, unix.EPERM, unix.EPROTO, unix.ENOPROTOOPT, unix.EOPNOTSUPP,
+			unix.ENETDOWN, unix.ENETUNREACH, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENONET:
+			continue // One connection's own error; see accept(2).
 		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
 			// It stays readable: watched on, it would spin.
 			l.full = append(l.full, ln)
@@ -129,17 +133,17 @@ func (l *loop) accept(ln int) error {
 		default:
 			return fmt.Errorf("accept connection: %w", err)
 		}
+		if l.events.Add(fd, interest, int32(fd)) != nil {
+			unix.Close(fd) // The kernel has no memory to watch it.
+			continue
+		}
 		for fd >= len(l.conns) {
 			l.conns = append(l.conns, nil)
 		}
 		if l.conns[fd] == nil {
 			l.conns[fd] = &conn{fd: int32(fd)}
 		}
-		c := l.conns[fd]
-		c.open, c.since = true, l.now
-		if err := l.events.Add(fd, interest, int32(fd)); err != nil {
-			return err
-		}
+		l.conns[fd].open, l.conns[fd].since = true, l.now
 	}
 }
 
@@ -164,28 +168,33 @@ func (l *loop) tick() error {
 // checkTime ends a connection whose client is too slow.
 func (l *loop) checkTime(c *conn) {
 	age := l.now.Sub(c.since)
+	limits := &l.server.timeouts
 	switch {
 	case c.lingering:
-		if age > lingerTimeout {
+		if age > limits.linger {
 			l.closeConn(c)
 		}
 	case len(c.out) > 0:
-		if age > readTimeout {
+		if age > limits.read {
 			l.closeConn(c)
 		}
 	case c.idle():
-		if age > idleTimeout {
+		if age > limits.idle {
 			l.closeConn(c)
 		}
-	case age > readTimeout:
+	case age > limits.read:
 		l.refuse(c, 408)
 		l.flush(c)
 	}
 }
 
+// maxReads bounds how much of a connection is read before the others have their
+// turn.
+const maxReads = 16
+
 // receive reads what has arrived and answers what is complete.
 func (l *loop) receive(c *conn, hungUp bool) {
-	for {
+	for range maxReads {
 		n, errno := eventloop.Read(int(c.fd), l.buf)
 		switch {
 		case errno == unix.EAGAIN:
@@ -210,6 +219,9 @@ func (l *loop) receive(c *conn, hungUp bool) {
 			return
 		}
 	}
+	if l.events.Rearm(int(c.fd), interest, c.fd) != nil {
+		l.closeConn(c)
+	}
 }
 
 // process answers every request that data completes, and keeps the rest.
@@ -219,6 +231,9 @@ func (l *loop) process(c *conn, data []byte) {
 	}
 	if len(c.in) > 0 {
 		c.in = append(c.in, data...)
+		if bytes.IndexByte(data, '\n') < 0 && len(c.in) <= maxHead {
+			return // No line more than before.
+		}
 		data = c.in
 	}
 	used := 0
@@ -251,6 +266,9 @@ func (l *loop) processOne(c *conn, data []byte) int {
 			l.answer(c, &p.request, p.body)
 		}
 		return used
+	}
+	if n := emptyLines(data); n > 0 {
+		return n
 	}
 	r, used, status := parseRequest(data)
 	switch {
@@ -304,6 +322,7 @@ func (l *loop) flush(c *conn) {
 			return
 		}
 		out = out[n:]
+		c.since = l.now
 	}
 	if len(out) > 0 {
 		c.out = append(c.out[:0], out...)

@@ -37,18 +37,19 @@ func (r *request) keepAlive() bool { return !r.closes && (!r.http10 || r.keeps) 
 // how many bytes belong to it, or 0 if it is not complete; and the status to
 // refuse it with, or 0.
 func parseRequest(data []byte) (r request, used, status int) {
-	for used < len(data) && (data[used] == '\r' || data[used] == '\n') {
-		used++ // Empty lines before a request are to be ignored (RFC 9112, 2.2).
-	}
 	first := true
-	headerAt := 0
+	headerAt, returns := 0, 0
 	for {
 		end := bytes.IndexByte(data[used:], '\n')
 		if end < 0 {
 			return r, 0, tooLarge(len(data), first)
 		}
-		line := bytes.TrimSuffix(data[used:used+end], []byte{'\r'})
+		line := data[used : used+end]
 		used += end + 1
+		if end > 0 && line[end-1] == '\r' {
+			line = line[:end-1]
+			returns++
+		}
 		switch {
 		case used > maxHead:
 			return r, used, tooLarge(used, first)
@@ -57,6 +58,9 @@ func parseRequest(data []byte) (r request, used, status int) {
 			first, headerAt = false, used
 		case len(line) == 0:
 			r.header = data[headerAt:used]
+			if bytes.Count(data[:used], []byte{'\r'}) != returns || bytes.IndexByte(r.header, 0) >= 0 {
+				return r, used, 400 // Neither may be in a value (RFC 9110, 5.5).
+			}
 			return r, used, r.check()
 		default:
 			status = r.headerLine(line)
@@ -65,6 +69,16 @@ func parseRequest(data []byte) (r request, used, status int) {
 			return r, used, status
 		}
 	}
+}
+
+// emptyLines counts the bytes of line ends that data begins with: before a
+// request they are to be ignored (RFC 9112, 2.2).
+func emptyLines(data []byte) int {
+	n := 0
+	for n < len(data) && (data[n] == '\r' || data[n] == '\n') {
+		n++
+	}
+	return n
 }
 
 // tooLarge is the status for a head of n bytes so far, or 0.
@@ -82,25 +96,69 @@ func tooLarge(n int, inRequestLine bool) int {
 func (r *request) requestLine(line []byte) (status int) {
 	method, rest, ok := bytes.Cut(line, []byte{' '})
 	target, version, ok2 := bytes.Cut(rest, []byte{' '})
-	if !ok || !ok2 || len(target) == 0 || !isMethod(method) {
+	if !ok || !ok2 || !isMethod(method) {
 		return 400
 	}
-	r.method, r.target = method, target
-	switch string(version) {
-	case "HTTP/1.1":
-	case "HTTP/1.0":
-		r.http10 = true
-	default:
-		if bytes.HasPrefix(version, []byte("HTTP/")) {
-			return 505
-		}
-		return 400
+	if status := r.version(version); status != 0 {
+		return status
 	}
+	r.method = method
 	switch string(method) {
 	case "GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS":
-		return 0
+	default:
+		return 405
 	}
-	return 405
+	if r.target, ok = originForm(target); !ok {
+		return 400
+	}
+	return 0
+}
+
+// allowed is the Allow header for a method that is not.
+const allowed = "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS"
+
+// version reads "HTTP/1.1". A higher minor version is answered as 1.1 (RFC 9110,
+// 2.5).
+func (r *request) version(b []byte) (status int) {
+	const form = "HTTP/1.1"
+	if len(b) != len(form) || string(b[:5]) != form[:5] || b[6] != '.' || !isDigit(b[5]) || !isDigit(b[7]) {
+		return 400
+	}
+	if b[5] != '1' {
+		return 505
+	}
+	r.http10 = b[7] == '0'
+	return 0
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// originForm returns the path and query of a target, which a client may also
+// send as a whole URL; and whether the target is one.
+func originForm(target []byte) ([]byte, bool) {
+	for _, c := range target {
+		if c <= ' ' || c == 0x7f {
+			return nil, false
+		}
+	}
+	if len(target) == 0 {
+		return nil, false
+	}
+	if target[0] == '/' || string(target) == "*" {
+		return target, true
+	}
+	_, rest, ok := bytes.Cut(target, []byte("://"))
+	if !ok {
+		return nil, false
+	}
+	switch i := bytes.IndexAny(rest, "/?"); {
+	case i < 0:
+		return []byte{'/'}, true
+	case rest[i] == '?':
+		return append([]byte{'/'}, rest[i:]...), true
+	default:
+		return rest[i:], true
+	}
 }
 
 func isMethod(b []byte) bool {
@@ -129,7 +187,7 @@ func (r *request) headerLine(line []byte) (status int) {
 		}
 	case len("expect"):
 		if http1.EqualFold(name, "expect") {
-			r.expects = http1.EqualFold(value, "100-continue")
+			r.expects = !r.http10 && http1.EqualFold(value, "100-continue")
 		}
 	case len("connection"):
 		if http1.EqualFold(name, "connection") {
@@ -142,10 +200,7 @@ func (r *request) headerLine(line []byte) (status int) {
 		}
 	case len("transfer-encoding"):
 		if http1.EqualFold(name, "transfer-encoding") {
-			if r.chunked || !http1.EqualFold(value, "chunked") {
-				return 501
-			}
-			r.chunked = true
+			return r.transferEncoding(value)
 		}
 	}
 	return 0
@@ -157,6 +212,17 @@ func (r *request) contentLength(value []byte) (status int) {
 		return 400
 	}
 	r.hasLength, r.length = true, n
+	return 0
+}
+
+func (r *request) transferEncoding(value []byte) (status int) {
+	if r.chunked {
+		return 400
+	}
+	if !http1.EqualFold(value, "chunked") {
+		return 501
+	}
+	r.chunked = true
 	return 0
 }
 

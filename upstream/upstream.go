@@ -29,8 +29,25 @@ type Config struct {
 	Loops int
 }
 
+// timeouts are how long a client may take.
+type timeouts struct {
+	// read is for a request that has begun, and for a client that does not
+	// take its answer.
+	read time.Duration
+	// idle is for a connection between requests.
+	idle time.Duration
+	// linger is for a client that goes on sending after an answer that closes
+	// the connection. Closing at once would reset the connection, and the
+	// client might never see the answer.
+	linger time.Duration
+}
+
+// nginxTimeouts are nginx's defaults but for linger, which is 5 s there.
+var nginxTimeouts = timeouts{read: 60 * time.Second, idle: 75 * time.Second, linger: 2 * time.Second}
+
 // Server answers requests until it is closed.
 type Server struct {
+	timeouts  timeouts
 	addrs     []string
 	listeners []int
 	loops     []*loop
@@ -42,6 +59,10 @@ type Server struct {
 // Start listens on every address and begins to answer. An address that is taken
 // is an error that wraps EADDRINUSE.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
+	return start(ctx, cfg, nginxTimeouts)
+}
+
+func start(ctx context.Context, cfg Config, t timeouts) (*Server, error) {
 	if len(cfg.Listen) == 0 {
 		return nil, errors.New("listen: no address given")
 	}
@@ -49,7 +70,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if loops == 0 {
 		loops = 2
 	}
-	s := &Server{errs: make(chan error, loops)}
+	s := &Server{timeouts: t, errs: make(chan error, loops)}
 	for _, address := range cfg.Listen {
 		if err := s.listen(ctx, address); err != nil {
 			return nil, errors.Join(err, s.Close())
@@ -130,16 +151,3 @@ func (s *Server) Close() error {
 	s.listeners = nil
 	return nil
 }
-
-// How long a client may take, as nginx has it by default.
-const (
-	// readTimeout is for a request that has begun, and for a client that
-	// does not take its answer.
-	readTimeout = 60 * time.Second
-	// idleTimeout is for a connection between requests.
-	idleTimeout = 75 * time.Second
-	// lingerTimeout is for a client that goes on sending after an answer
-	// that closes the connection. Closing at once would reset the
-	// connection, and the client might never see the answer.
-	lingerTimeout = 2 * time.Second
-)

@@ -50,7 +50,7 @@ const hangUp = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
 func (l *loop) connect(i int32) error {
 	c := &l.conns[i]
 	*c = conn{fd: -1, down: c.down, start: l.now()}
-	fd, err := unix.Socket(l.target.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(l.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	switch err {
 	case nil:
 	case unix.EMFILE, unix.ENFILE:
@@ -58,7 +58,7 @@ func (l *loop) connect(i int32) error {
 	default:
 		return fmt.Errorf("create socket: %w", err)
 	}
-	if err := unix.Connect(fd, l.target.address); err != nil && err != unix.EINPROGRESS {
+	if err := unix.Connect(fd, l.address); err != nil && err != unix.EINPROGRESS {
 		unix.Close(fd)
 		l.refused(c)
 		return nil
@@ -118,7 +118,14 @@ func (l *loop) connected(i int32) error {
 	if err != nil {
 		return fmt.Errorf("read socket error: %w", err)
 	}
-	if errno != 0 {
+	switch syscall.Errno(errno) {
+	case 0:
+	case unix.ECONNRESET, unix.EPIPE:
+		// It was accepted, and closed at once.
+		c.down = false
+		l.errors.Read++
+		return l.reopen(i)
+	default:
 		unix.Close(int(c.fd))
 		c.fd = -1
 		l.refused(c)
@@ -132,30 +139,50 @@ func (l *loop) connected(i int32) error {
 // send writes what is left of the request.
 func (l *loop) send(i int32) error {
 	c := &l.conns[i]
-	n, errno := eventloop.Write(int(c.fd), l.target.request[c.sent:])
+	n, errno := eventloop.Write(int(c.fd), l.request[c.sent:])
 	if errno != 0 && errno != unix.EAGAIN {
-		return l.failed(i, &l.errors.Write)
+		return l.sendFailed(i, errno)
 	}
 	c.sent += int32(n)
 	c.state = sending
-	if int(c.sent) == len(l.target.request) {
+	if int(c.sent) == len(l.request) {
 		c.state = waiting
 	}
 	return nil
 }
+
+// sendFailed reacts to a connection that takes no more of a request. The server
+// may have answered before it closed, having seen enough.
+func (l *loop) sendFailed(i int32, errno syscall.Errno) error {
+	c := &l.conns[i]
+	if c.sent > 0 {
+		n, readErrno := eventloop.Read(int(c.fd), l.buf)
+		if readErrno == 0 && n > 0 {
+			l.bytes += uint64(n)
+			if open, err := l.parse(i, l.buf[:n], true); err != nil || !open {
+				return err
+			}
+		}
+	}
+	return l.failed(i, &l.errors.Write, errno)
+}
+
+// maxReads bounds how much of a connection is read before the others have their
+// turn.
+const maxReads = 16
 
 // receive reads what has arrived. Less than a full buffer means that nothing is
 // left: what comes later is an event of its own. After a hang-up it is not, so
 // then everything is read.
 func (l *loop) receive(i int32, hungUp bool) error {
 	c := &l.conns[i]
-	for {
+	for range maxReads {
 		n, errno := eventloop.Read(int(c.fd), l.buf)
 		switch {
 		case errno == unix.EAGAIN:
 			return nil
 		case errno != 0:
-			return l.failed(i, &l.errors.Read)
+			return l.failed(i, &l.errors.Read, errno)
 		case n == 0:
 			return l.ended(i)
 		}
@@ -165,6 +192,7 @@ func (l *loop) receive(i int32, hungUp bool) error {
 			return err
 		}
 	}
+	return l.events.Rearm(int(c.fd), interest, i)
 }
 
 // parse reads the bytes of an answer and, when that is complete, sends the next
@@ -176,14 +204,19 @@ func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
 		l.completed(c)
 	}
 	switch {
-	case malformed != nil || used < len(data):
-		// What follows an answer belongs to no request: the stream cannot
-		// be trusted any more.
+	case malformed != nil:
 		l.errors.Read++
 		return false, l.reopen(i)
 	case !done:
 		return true, nil
-	case !c.parser.keepAlive || hungUp:
+	case c.parser.keepAlive && used < len(data):
+		// What follows an answer belongs to no request: the stream cannot
+		// be trusted any more.
+		l.errors.Read++
+		return false, l.reopen(i)
+	case !c.parser.keepAlive || hungUp || c.state == sending:
+		// In the last case the server has answered without waiting for
+		// the whole request, and does not wait for the rest of it either.
 		l.reconnects++
 		return false, l.reopen(i)
 	}
@@ -201,7 +234,11 @@ func (l *loop) completed(c *conn) {
 	if c.parser.status > 399 {
 		l.errors.Status++
 	}
-	l.latencies.record(int((now-c.start+time.Microsecond/2)/time.Microsecond), 1)
+	latency := int((now - c.start + time.Microsecond/2) / time.Microsecond)
+	l.latencies.record(latency, 1)
+	if latency > l.timeout && !c.late {
+		l.errors.Timeout++ // Since the last tick.
+	}
 	c.answered, c.late, c.start = true, false, now
 }
 
@@ -213,13 +250,16 @@ func (l *loop) ended(i int32) error {
 		l.reconnects++
 		return l.reopen(i)
 	}
-	return l.failed(i, &l.errors.Read)
+	return l.failed(i, &l.errors.Read, 0)
 }
 
-// failed reopens a connection that broke. It counts as an error of the given
-// kind unless the server closed the connection between two requests, as it may.
-func (l *loop) failed(i int32, counter *uint64) error {
-	if c := &l.conns[i]; c.answered && !c.parser.started() && !l.accepted(c) {
+// failed reopens a connection that broke, or ended if errno is 0. It counts as
+// an error of the given kind unless the server closed the connection between
+// two requests, as it may.
+func (l *loop) failed(i int32, counter *uint64, errno syscall.Errno) error {
+	c := &l.conns[i]
+	left := errno == 0 || errno == unix.ECONNRESET || errno == unix.EPIPE
+	if left && c.answered && !c.parser.started() && !l.accepted(c) {
 		l.reconnects++
 	} else {
 		*counter++
@@ -231,12 +271,14 @@ func (l *loop) failed(i int32, counter *uint64) error {
 // connection. If it did, closing is no answer. If it had closed before, its
 // kernel rejected the request with a reset or never acknowledged it.
 func (l *loop) accepted(c *conn) bool {
-	errno, err := unix.GetsockoptInt(int(c.fd), unix.SOL_SOCKET, unix.SO_ERROR)
-	if err != nil || syscall.Errno(errno) != 0 {
+	info, err := unix.GetsockoptTCPInfo(int(c.fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil || info.State == tcpClose || info.Unacked > 0 {
 		return false
 	}
-	info, err := unix.GetsockoptTCPInfo(int(c.fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-	return err == nil && info.State != tcpClose && info.Unacked == 0
+	// Asked for last: a reset that arrives meanwhile leaves nothing unacked,
+	// and the kernel reads the state before it locks the rest.
+	errno, err := unix.GetsockoptInt(int(c.fd), unix.SOL_SOCKET, unix.SO_ERROR)
+	return err == nil && errno == 0
 }
 
 // tcpClose is TCP_CLOSE of the kernel's enum in net/tcp_states.h, the state

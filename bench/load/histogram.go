@@ -11,33 +11,42 @@ import (
 // its correction and its percentiles cannot be had from wider buckets. Counters
 // come in pages that are made when first needed.
 type histogram struct {
-	pages [][]uint64
+	pages []*page
 	count uint64
 	min   int
 	max   int
 }
 
 const (
-	pageBits = 12
+	pageBits = 10
 	pageSize = 1 << pageBits
+	// maxValue is the highest value that is told from higher ones: as
+	// microseconds 35 minutes, longer than a connection waits for an answer.
+	maxValue = 1<<31 - 1
 )
 
-// newHistogram counts values from 0 to limit. Higher ones count as limit.
-func newHistogram(limit int) *histogram {
-	return &histogram{pages: make([][]uint64, limit>>pageBits+1), min: math.MaxInt}
-}
+type page [pageSize]uint64
 
-// record counts v n times.
+func newHistogram() *histogram { return &histogram{min: math.MaxInt} }
+
+// record counts v n times, v being from 0 to maxValue.
 func (h *histogram) record(v int, n uint64) {
-	v = max(0, min(v, len(h.pages)<<pageBits-1))
-	page := h.pages[v>>pageBits]
-	if page == nil {
-		page = make([]uint64, pageSize)
-		h.pages[v>>pageBits] = page
+	v = max(0, min(v, maxValue))
+	i := v >> pageBits
+	if i >= len(h.pages) || h.pages[i] == nil {
+		h.addPage(i)
 	}
-	page[v&(pageSize-1)] += n
+	h.pages[i][v&(pageSize-1)] += n
 	h.count += n
 	h.min, h.max = min(h.min, v), max(h.max, v)
+}
+
+// addPage makes page i.
+func (h *histogram) addPage(i int) {
+	if missing := i + 1 - len(h.pages); missing > 0 {
+		h.pages = append(h.pages, make([]*page, missing)...)
+	}
+	h.pages[i] = new(page)
 }
 
 // each calls f for every value from min on that was counted, in ascending
@@ -48,7 +57,11 @@ func (h *histogram) each(f func(v int, n uint64) bool) {
 		return
 	}
 	for i := h.min >> pageBits; i <= h.max>>pageBits; i++ {
-		for j, n := range h.pages[i] {
+		if h.pages[i] == nil {
+			continue
+		}
+		for j := range h.pages[i] {
+			n := h.pages[i][j]
 			if v := i<<pageBits | j; n > 0 && v >= h.min && !f(v, n) {
 				return
 			}
@@ -66,7 +79,7 @@ func (h *histogram) add(other *histogram) {
 
 // below returns a copy without the values of limit and above.
 func (h *histogram) below(limit int) *histogram {
-	c := newHistogram(limit)
+	c := newHistogram()
 	h.each(func(v int, n uint64) bool {
 		if v < limit {
 			c.record(v, n)
@@ -137,7 +150,8 @@ func (h *histogram) within(mean, stdev float64) float64 {
 // percentile is the smallest value that at least p percent of the values do not
 // exceed, with wrk's rounding of the rank; 0 without a value.
 func (h *histogram) percentile(p float64) int {
-	rank := uint64(math.Round(p/100*float64(h.count) + 0.5))
+	// Multiplied first, it is exact where wrk's long double is.
+	rank := uint64(math.Round(p*float64(h.count)/100 + 0.5))
 	// wrk's loop runs past its last value and prints 0 for p = 100.
 	rank = min(rank, h.count)
 	var (

@@ -48,6 +48,10 @@ const MaxTimeout = 10 * time.Minute
 // MaxThreads bounds Config.Threads, far above the cores of any one machine.
 const MaxThreads = 1024
 
+// MaxConnections bounds Config.Connections: Linux gives no process more
+// descriptors (fs.nr_open) unless told to.
+const MaxConnections = 1 << 20
+
 // Runner is one run of the generator.
 type Runner struct {
 	cfg    Config
@@ -63,6 +67,8 @@ func (cfg Config) Check() error {
 		return fmt.Errorf("number of threads must be between 1 and %d", MaxThreads)
 	case cfg.Connections < cfg.Threads:
 		return errors.New("number of connections must be at least the number of threads")
+	case cfg.Connections > MaxConnections:
+		return fmt.Errorf("number of connections must be at most %d", MaxConnections)
 	case cfg.Duration <= 0:
 		return errors.New("duration must be longer than 0")
 	case cfg.Timeout < time.Millisecond || cfg.Timeout > MaxTimeout:
@@ -122,7 +128,7 @@ func (r *Runner) Run(ctx context.Context) (*Measurement, error) {
 		})
 	}
 	threads.Wait()
-	elapsed := time.Since(begin)
+	elapsed := max(time.Since(begin), 1) // A rate is divided by it.
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("load %s: %w", r.cfg.URL, err)
 	}
@@ -146,8 +152,8 @@ func (r *Runner) measurement(loops []*loop, elapsed time.Duration) *Measurement 
 	m := &Measurement{
 		cfg:     r.cfg,
 		elapsed: elapsed,
-		raw:     newLatencies(r.cfg),
-		rates:   newHistogram(maxRate),
+		raw:     newHistogram(),
+		rates:   newHistogram(),
 	}
 	for _, l := range loops {
 		m.raw.add(l.latencies)
@@ -163,15 +169,6 @@ func (r *Runner) measurement(loops []*loop, elapsed time.Duration) *Measurement 
 		m.busy = max(m.busy, l.cpu.Seconds()/elapsed.Seconds())
 	}
 	return m
-}
-
-// maxRate is the highest requests/s of one thread that is told from higher
-// ones, as in wrk.
-const maxRate = 10_000_000
-
-// newLatencies counts microseconds up to where a connection is given up.
-func newLatencies(cfg Config) *histogram {
-	return newHistogram(int(2*cfg.Timeout/time.Microsecond) + 1)
 }
 
 // corrected is what wrk's statistics of the same samples hold: nothing above

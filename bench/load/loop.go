@@ -21,12 +21,14 @@ const readBuffer = 64 << 10
 // loop drives a share of the connections from one thread. Times are since
 // begin.
 type loop struct {
-	runner *Runner
-	target *target
-	events *eventloop.Loop
-	begin  time.Time
-	conns  []conn
-	buf    []byte
+	runner  *Runner
+	family  int
+	address unix.Sockaddr
+	request []byte
+	events  *eventloop.Loop
+	begin   time.Time
+	conns   []conn
+	buf     []byte
 
 	latencies  *histogram
 	rates      *histogram
@@ -34,12 +36,16 @@ type loop struct {
 	bytes      uint64
 	reconnects uint64
 	errors     Errors
+	// timeout is the longest latency that is no timeout, in microseconds.
+	timeout int
 	// cpu is how long the loop's thread used a processor.
 	cpu time.Duration
 
-	// lastTick and ticked are when the last tick was and requests then.
 	lastTick time.Duration
-	ticked   uint64
+	// lastRate and rated are when the last rate was recorded and requests
+	// then.
+	lastRate time.Duration
+	rated    uint64
 }
 
 func newLoop(r *Runner, begin time.Time, connections int) (*loop, error) {
@@ -49,14 +55,16 @@ func newLoop(r *Runner, begin time.Time, connections int) (*loop, error) {
 	}
 	l := &loop{
 		runner:    r,
-		target:    r.target,
+		request:   r.target.request,
 		events:    events,
 		begin:     begin,
 		conns:     make([]conn, connections),
 		buf:       make([]byte, readBuffer),
-		latencies: newLatencies(r.cfg),
-		rates:     newHistogram(maxRate),
+		latencies: newHistogram(),
+		rates:     newHistogram(),
+		timeout:   int(r.cfg.Timeout / time.Microsecond),
 	}
+	l.family, l.address = sockaddr(r.target.address)
 	for i := range l.conns {
 		l.conns[i].fd = -1
 	}
@@ -105,7 +113,7 @@ func (l *loop) run() error {
 			}
 		}
 	}
-	l.runner.done.Add(l.requests - l.ticked)
+	l.runner.done.Add(l.requests - l.rated)
 	used, err := threadCPU()
 	l.cpu = used - cpu
 	return err
@@ -113,12 +121,13 @@ func (l *loop) run() error {
 
 // tick does what has to be done every now and then.
 func (l *loop) tick(now time.Duration) error {
-	done := l.requests - l.ticked
-	if done > 0 {
-		l.rates.record(int(float64(done)/(now-l.lastTick).Seconds()), 1)
+	// As in wrk, a time without an answer belongs to the next rate.
+	if done := l.requests - l.rated; done > 0 {
+		l.rates.record(int(float64(done)/(now-l.lastRate).Seconds()), 1)
 		l.runner.done.Add(done)
+		l.lastRate, l.rated = now, l.requests
 	}
-	l.lastTick, l.ticked = now, l.requests
+	l.lastTick = now
 	for i := range l.conns {
 		if err := l.checkTime(int32(i), now); err != nil {
 			return err

@@ -20,6 +20,13 @@ type parser struct {
 	// stays open after this response.
 	keepAlive bool
 
+	// interim says that a 1xx answer has been read and that the real one is
+	// still to come.
+	interim bool
+	// unfoldable says that the last line must not be continued by the next
+	// (obs-fold), since it was read for good.
+	unfoldable bool
+
 	http10    bool
 	closes    bool
 	keeps     bool
@@ -46,7 +53,9 @@ func (p *parser) reset() {
 }
 
 // started says whether a byte of the response has been read.
-func (p *parser) started() bool { return p.state != inStatusLine || p.head.Started() }
+func (p *parser) started() bool {
+	return p.state != inStatusLine || p.head.Started() || p.interim
+}
 
 // feed takes bytes of a response from data. It returns how many it took and
 // whether the response is complete; it takes none beyond it.
@@ -81,12 +90,12 @@ func (p *parser) feedHead(data []byte) (used int, done bool, err error) {
 	}
 	switch {
 	case p.state == inStatusLine:
-		p.state = inHeader
+		p.state, p.unfoldable = inHeader, true
 		err = p.statusLine(text)
 	case len(text) > 0:
 		err = p.headerLine(text)
 	default:
-		done = p.endHead()
+		done, err = p.endHead()
 	}
 	return used, done, err
 }
@@ -115,11 +124,19 @@ func (p *parser) statusLine(text []byte) error {
 
 // headerLine reads the headers that decide where the response ends.
 func (p *parser) headerLine(text []byte) error {
+	if isBlank(text[0]) {
+		// The line before goes on here.
+		if p.unfoldable {
+			return http1.ErrMalformed
+		}
+		return nil
+	}
+	p.unfoldable = false
 	colon := bytes.IndexByte(text, ':')
 	if colon < 0 && p.head.Cut() {
 		return nil // No header that matters has a name this long.
 	}
-	if colon <= 0 {
+	if colon <= 0 || isBlank(text[colon-1]) {
 		return http1.ErrMalformed
 	}
 	name := text[:colon]
@@ -140,7 +157,10 @@ func (p *parser) headerLine(text []byte) error {
 	return nil
 }
 
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
 func (p *parser) connection(value []byte) error {
+	p.unfoldable = true
 	if p.head.Cut() {
 		return http1.ErrTooLarge
 	}
@@ -154,7 +174,7 @@ func (p *parser) contentLength(value []byte) error {
 	if !ok || p.head.Cut() || p.hasLength && n != p.length {
 		return http1.ErrMalformed
 	}
-	p.hasLength, p.length = true, n
+	p.unfoldable, p.hasLength, p.length = true, true, n
 	return nil
 }
 
@@ -164,29 +184,34 @@ func (p *parser) transferEncoding(value []byte) error {
 	if p.chunked || p.head.Cut() || !http1.EqualFold(http1.TrimSpace(value), "chunked") {
 		return http1.ErrMalformed
 	}
-	p.chunked = true
+	p.unfoldable, p.chunked = true, true
 	return nil
 }
 
 // endHead decides what follows the header (RFC 9112, section 6.3) and whether
 // the response ends here.
-func (p *parser) endHead() bool {
+func (p *parser) endHead() (done bool, err error) {
 	if p.status < 200 {
 		// An interim answer: the real one follows.
 		p.reset()
-		return false
+		p.interim = true
+		return false, nil
+	}
+	if p.chunked && p.http10 {
+		// Faulty framing, by RFC 9112, section 6.1.
+		return false, http1.ErrMalformed
 	}
 	p.keepAlive = !p.closes && (!p.http10 || p.keeps)
 	switch {
 	case p.bodiless, p.status == 204, p.status == 304:
-		return true
-	case p.chunked && !p.http10:
+		return true, nil
+	case p.chunked:
 		p.state = inChunks
-	case p.hasLength && !p.chunked:
+	case p.hasLength:
 		p.state, p.remain = inLength, p.length
-		return p.length == 0
+		return p.length == 0, nil
 	default:
 		p.state, p.keepAlive = untilClose, false
 	}
-	return false
+	return false, nil
 }

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/sys/unix"
@@ -19,8 +20,7 @@ import (
 
 // target is where to connect and what to send.
 type target struct {
-	family  int
-	address unix.Sockaddr
+	address netip.AddrPort
 	request []byte
 }
 
@@ -58,14 +58,16 @@ func newTarget(ctx context.Context, cfg Config) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &target{request: r.bytes}
-	t.family, t.address = sockaddr(address)
-	return t, nil
+	return &target{address: address, request: r.bytes}, nil
 }
+
+// connectTimeout bounds the first attempt to reach the host, which may be
+// silent.
+const connectTimeout = 10 * time.Second
 
 // resolve finds an address of host that accepts connections.
 func resolve(ctx context.Context, host, port string) (netip.AddrPort, error) {
-	var dialer net.Dialer
+	dialer := net.Dialer{Timeout: connectTimeout}
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("unable to connect to %s: %w", net.JoinHostPort(host, port), err)
@@ -78,6 +80,8 @@ func resolve(ctx context.Context, host, port string) (netip.AddrPort, error) {
 	return address.AddrPort(), nil
 }
 
+// sockaddr is address as connecting takes it, which writes to it: each thread
+// needs its own.
 func sockaddr(address netip.AddrPort) (int, unix.Sockaddr) {
 	if ip := address.Addr().Unmap(); ip.Is4() {
 		return unix.AF_INET, &unix.SockaddrInet4{Port: int(address.Port()), Addr: ip.As4()}

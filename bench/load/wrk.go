@@ -3,11 +3,14 @@ package load
 import (
 	"fmt"
 	"io"
+	"math/big"
 	"time"
 )
 
-// unit is a step of one of wrk's scales.
+// scale is one of wrk's scales of units, each step times the one before. The
+// first is per of what is formatted.
 type scale struct {
+	per   float64
 	step  float64
 	base  string
 	units []string
@@ -15,40 +18,46 @@ type scale struct {
 
 // The scales of wrk's units.c, without its last unit, which it never reaches.
 var (
-	microseconds = scale{1000, "us", []string{"ms"}}
-	seconds      = scale{60, "s", []string{"m"}}
-	metric       = scale{1000, "", []string{"k", "M", "G", "T"}}
-	binary       = scale{1024, "", []string{"K", "M", "G", "T"}}
+	microseconds = scale{1, 1000, "us", []string{"ms"}}
+	seconds      = scale{1e6, 60, "s", []string{"m"}}
+	metric       = scale{1, 1000, "", []string{"k", "M", "G", "T"}}
+	binary       = scale{1, 1024, "", []string{"K", "M", "G", "T"}}
 )
 
-// format prints n as wrk does: a unit is taken from 85% of it on.
+// format prints n as wrk does: a unit is taken from 85% of it on. The division
+// is that of wrk's long double on x86, since it decides how 1.005 is rounded.
 func (s scale) format(n float64, decimals int) string {
+	const longDouble = 64
+	amount := new(big.Float).SetPrec(longDouble).SetFloat64(n)
+	amount.Quo(amount, big.NewFloat(s.per))
+	step, least := big.NewFloat(s.step), big.NewFloat(s.step*0.85)
 	unit := s.base
 	for _, u := range s.units {
-		if n < s.step*0.85 {
+		if amount.Cmp(least) < 0 {
 			break
 		}
-		n /= s.step
+		amount.Quo(amount, step)
 		unit = u
 	}
-	return fmt.Sprintf("%.*f%s", decimals, n, unit)
+	return amount.Text('f', decimals) + unit
 }
 
 func formatMicroseconds(n float64) string {
 	if n >= 1e6 {
-		return seconds.format(n/1e6, 2)
+		return seconds.format(n, 2)
 	}
 	return microseconds.format(n, 2)
 }
 
 func formatMetric(n float64) string { return metric.format(n, 2) }
 
-func formatBytes(n float64) string { return binary.format(n, 2) + "B" }
+// formatBinary leaves out the unit's last letter, B, as wrk does.
+func formatBinary(n float64) string { return binary.format(n, 2) }
 
 // WriteHeader prints what wrk prints before it begins.
 func (r *Runner) WriteHeader(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "Running %s test @ %s\n  %d threads and %d connections\n",
-		seconds.format(r.cfg.Duration.Seconds(), 0), r.cfg.URL, r.cfg.Threads, r.cfg.Connections)
+		seconds.format(float64(r.cfg.Duration.Microseconds()), 0), r.cfg.URL, r.cfg.Threads, r.cfg.Connections)
 	return err
 }
 
@@ -65,11 +74,15 @@ func (m *Measurement) WriteWrk(w io.Writer, distribution bool) error {
 	if distribution {
 		out.printf("  Latency Distribution\n")
 		for _, p := range []float64{50, 75, 90, 99} {
-			out.printf("%7.0f%%%s\n", p, aligned(formatMicroseconds(float64(latency.percentile(p))), 10))
+			value := "-"
+			if latency.count > 0 {
+				value = formatMicroseconds(float64(latency.percentile(p)))
+			}
+			out.printf("%7.0f%%%s\n", p, aligned(value, 10))
 		}
 	}
-	out.printf("  %d requests in %s, %s read\n", m.requests,
-		formatMicroseconds(float64(m.elapsed/time.Microsecond)), formatBytes(float64(m.bytes)))
+	out.printf("  %d requests in %s, %sB read\n", m.requests,
+		formatMicroseconds(float64(m.elapsed/time.Microsecond)), formatBinary(float64(m.bytes)))
 	if e := m.errors; e.Connect+e.Read+e.Write+e.Timeout > 0 {
 		out.printf("  Socket errors: connect %d, read %d, write %d, timeout %d\n", e.Connect, e.Read, e.Write, e.Timeout)
 	}
@@ -77,7 +90,7 @@ func (m *Measurement) WriteWrk(w io.Writer, distribution bool) error {
 		out.printf("  Non-2xx or 3xx responses: %d\n", m.errors.Status)
 	}
 	out.printf("Requests/sec: %9.2f\n", float64(m.requests)/m.elapsed.Seconds())
-	out.printf("Transfer/sec: %10s\n", formatBytes(float64(m.bytes)/m.elapsed.Seconds()))
+	out.printf("Transfer/sec: %10sB\n", formatBinary(float64(m.bytes)/m.elapsed.Seconds()))
 	return out.err
 }
 

@@ -1,0 +1,212 @@
+package load
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// paced answers like a server that works for about d.
+func paced(d time.Duration) func(*session) {
+	return func(c *session) {
+		for c.request() {
+			time.Sleep(d)
+			if !c.answer(okAnswer) {
+				return
+			}
+		}
+	}
+}
+
+// TestCounts compares every count with the server's own, with threads that get
+// unequal shares of the connections.
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	s := serve(t, behave)
+	cfg := testConfig(s.url)
+	cfg.Threads, cfg.Connections = 3, 7
+	m := run(t, cfg)
+	if m.errors != (Errors{}) || m.reopened != 0 {
+		t.Errorf("errors %+v, %d reconnects", m.errors, m.reopened)
+	}
+	checkServed(t, s, m, cfg.Connections, okAnswer)
+	if got := s.accepted.Load(); got != 7 {
+		t.Errorf("%d connections, want 7", got)
+	}
+	if m.bytes != m.requests*uint64(len(okAnswer)) {
+		t.Errorf("%d bytes of %d answers of %d bytes", m.bytes, m.requests, len(okAnswer))
+	}
+	if m.busy <= 0 || m.busy > 1.1 {
+		t.Errorf("busy is %v", m.busy)
+	}
+}
+
+// TestRequestBytes checks what goes over the wire.
+func TestRequestBytes(t *testing.T) {
+	t.Parallel()
+	var got atomic.Pointer[string]
+	s := serve(t, func(c *session) {
+		buf := make([]byte, 1000)
+		n, err := c.reader.Read(buf)
+		if err != nil {
+			return
+		}
+		text := string(buf[:n])
+		got.CompareAndSwap(nil, &text)
+		c.answer(okAnswer)
+		c.drain()
+	})
+	cfg := testConfig(s.url + "?q=1#fragment")
+	cfg.Connections = 1
+	cfg.Header = map[string][]string{"X-Two": {"a", "b"}, "Accept": {"*/*"}}
+	run(t, cfg)
+	want := "GET /hello?q=1 HTTP/1.1\r\nHost: " + s.listener.Addr().String() + "\r\nAccept: */*\r\nX-Two: a\r\nX-Two: b\r\n\r\n"
+	if text := got.Load(); text == nil || *text != want {
+		t.Errorf("request %q, want %q", *text, want)
+	}
+}
+
+// TestLittle checks mean latency and rate against each other, and against a
+// server that takes a known time.
+func TestLittle(t *testing.T) {
+	t.Parallel()
+	s := serve(t, paced(5*time.Millisecond))
+	cfg := testConfig(s.url)
+	cfg.Threads, cfg.Connections, cfg.Duration = 2, 16, 500*time.Millisecond
+	result, err := run(t, cfg).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if busy := result.QPS * *result.Latency.Mean / 1e6; math.Abs(busy-16) > 1.6 {
+		t.Errorf("%v answers/s of %v us on average make %v connections, want 16", result.QPS, *result.Latency.Mean, busy)
+	}
+	if median := *result.Latency.P50; median < 5000 || median > 20000 {
+		t.Errorf("median is %v us, want 5000 or a little more", median)
+	}
+	l := result.Latency
+	if *l.P50 > *l.P90 || *l.P90 > *l.P99 || *l.P99 > *l.P999 || *l.P999 > *l.Max {
+		t.Errorf("percentiles are not in order: %v %v %v %v %v", *l.P50, *l.P90, *l.P99, *l.P999, *l.Max)
+	}
+}
+
+// TestStall has a server that answers nobody for 100 ms.
+func TestStall(t *testing.T) {
+	t.Parallel()
+	begin := time.Now()
+	s := serve(t, func(c *session) {
+		for c.request() {
+			time.Sleep(2 * time.Millisecond)
+			since := time.Since(begin)
+			if from, until := 200*time.Millisecond, 300*time.Millisecond; since > from && since < until {
+				time.Sleep(until - since)
+			}
+			if !c.answer(okAnswer) {
+				return
+			}
+		}
+	})
+	cfg := testConfig(s.url)
+	cfg.Connections, cfg.Duration = 16, 600*time.Millisecond
+	result, err := run(t, cfg).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := result.Latency
+	for name, got := range map[string]float64{"p99.9": *l.P999, "maximum": *l.Max} {
+		if got < 95_000 || got > 250_000 {
+			t.Errorf("%s is %v us, want 100 ms", name, got)
+		}
+	}
+	if *l.P50 > 20_000 {
+		t.Errorf("median is %v us", *l.P50)
+	}
+	if *l.MeanWrk < 1.2**l.Mean {
+		t.Errorf("mean is %v us, %v corrected: the stall is not in it", *l.Mean, *l.MeanWrk)
+	}
+}
+
+// TestRates checks wrk's Req/Sec: the rate of one thread, taken ten times a
+// second.
+func TestRates(t *testing.T) {
+	t.Parallel()
+	s := serve(t, paced(5*time.Millisecond))
+	cfg := testConfig(s.url)
+	cfg.Threads, cfg.Connections, cfg.Duration = 2, 4, 750*time.Millisecond
+	m := run(t, cfg)
+	if m.rates.count < 6 || m.rates.count > 2*7 {
+		t.Errorf("%d rates in 750 ms of 2 threads", m.rates.count)
+	}
+	want := float64(m.requests) / m.elapsed.Seconds() / 2
+	if got := m.rates.mean(); math.Abs(got-want) > 0.5*want {
+		t.Errorf("mean rate is %v, want %v", got, want)
+	}
+	// A thread that waits longer than a tick has a low rate, not none.
+	slow := serve(t, paced(220*time.Millisecond))
+	cfg = testConfig(slow.url)
+	cfg.Connections, cfg.Duration = 1, time.Second
+	m = run(t, cfg)
+	if m.rates.max > 6 || m.rates.count == 0 {
+		t.Errorf("%d rates, the highest is %d/s, of a server that answers 4 times a second", m.rates.count, m.rates.max)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	s := serve(t, behave)
+	cfg := testConfig(s.url)
+	cfg.Threads, cfg.Duration = 2, time.Hour
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	runner, err := New(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cancelled time.Time
+	go func() {
+		for runner.Completed() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		cancelled = time.Now()
+		cancel()
+	}()
+	m, err := runner.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(cancelled); took > 500*time.Millisecond {
+		t.Errorf("stopped %v after it was told to", took)
+	}
+	checkServed(t, s, m, cfg.Connections, okAnswer)
+	if m.elapsed > 5*time.Second || m.elapsed < 50*time.Millisecond {
+		t.Errorf("measured for %v", m.elapsed)
+	}
+	if _, err := New(ctx, cfg); err == nil {
+		t.Error("New succeeded with a context that has ended")
+	}
+	// One that has ended before measures nothing, and says so.
+	m, err = runner.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result, err := m.Result(); err != nil || result.Requests > 0 || result.Latency.Mean != nil {
+		t.Errorf("after the end: %+v, %v", result, err)
+	}
+}
+
+// TestIPv6 is skipped where there is none.
+func TestIPv6(t *testing.T) {
+	t.Parallel()
+	if !hasIPv6() {
+		t.Skip("no IPv6 on this machine's loopback interface")
+	}
+	s := listen(t, "[::1]:0", behave)
+	t.Cleanup(s.close)
+	cfg := testConfig(s.url)
+	m := run(t, cfg)
+	if m.errors != (Errors{}) {
+		t.Errorf("errors %+v", m.errors)
+	}
+	checkServed(t, s, m, cfg.Connections, okAnswer)
+}

@@ -1,0 +1,234 @@
+package load
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// server is a test's own server, which may behave as badly as the test wants.
+type server struct {
+	listener *net.TCPListener
+	url      string
+	handle   func(*session)
+
+	// accepted leaves out the connection by which New looks for the server.
+	accepted atomic.Int64
+	// requests have been read to their end, answers written to theirs.
+	requests atomic.Int64
+	answers  atomic.Int64
+	// bytes counts what has been written.
+	bytes atomic.Int64
+
+	sessions sync.WaitGroup
+	mutex    sync.Mutex
+	open     map[*session]bool
+	// closing is closed when the server begins to close, stopped when no
+	// more connections are accepted.
+	closing, stopped chan struct{}
+	once             sync.Once
+}
+
+// session is one connection of a server.
+type session struct {
+	*net.TCPConn
+	server *server
+	reader *bufio.Reader
+	// number counts connections from 0; New's own is -1.
+	number int64
+}
+
+// okAnswer is what a server that behaves answers.
+const okAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n1234567890"
+
+// serve runs handle for every connection until the test ends. The connection is
+// closed when handle returns.
+func serve(t testing.TB, handle func(*session)) *server {
+	t.Helper()
+	s := listen(t, "127.0.0.1:0", handle)
+	t.Cleanup(s.close)
+	return s
+}
+
+func listen(t testing.TB, address string, handle func(*session)) *server {
+	t.Helper()
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{
+		listener: ln.(*net.TCPListener),
+		url:      "http://" + ln.Addr().String() + "/hello",
+		handle:   handle,
+		open:     map[*session]bool{},
+		closing:  make(chan struct{}),
+		stopped:  make(chan struct{}),
+	}
+	s.accepted.Store(-1)
+	s.sessions.Go(s.accept)
+	return s
+}
+
+func (s *server) accept() {
+	defer close(s.stopped)
+	for {
+		conn, err := s.listener.AcceptTCP()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue
+		}
+		c := &session{TCPConn: conn, server: s, reader: bufio.NewReader(conn), number: s.accepted.Add(1) - 1}
+		s.mutex.Lock()
+		s.open[c] = true
+		s.mutex.Unlock()
+		s.sessions.Go(func() {
+			defer c.end()
+			if c.number < 0 {
+				c.drain()
+				return
+			}
+			s.handle(c)
+		})
+	}
+}
+
+// close ends everything and waits for it.
+func (s *server) close() {
+	s.once.Do(func() { close(s.closing) })
+	s.listener.Close()
+	s.mutex.Lock()
+	for c := range s.open {
+		c.Close()
+	}
+	s.mutex.Unlock()
+	s.sessions.Wait()
+}
+
+func (c *session) end() {
+	c.Close()
+	c.server.mutex.Lock()
+	delete(c.server.open, c)
+	c.server.mutex.Unlock()
+}
+
+// request reads one request; false if none comes any more.
+func (c *session) request() bool {
+	for {
+		line, err := c.reader.ReadSlice('\n')
+		if err != nil && err != bufio.ErrBufferFull {
+			return false
+		}
+		if string(line) == "\r\n" {
+			c.server.requests.Add(1)
+			return true
+		}
+	}
+}
+
+// send writes text; false if the client has gone.
+func (c *session) send(text string) bool {
+	n, err := io.WriteString(c, text)
+	c.server.bytes.Add(int64(n))
+	return err == nil
+}
+
+// answer writes one whole answer.
+func (c *session) answer(text string) bool {
+	ok := c.send(text)
+	if ok {
+		c.server.answers.Add(1)
+	}
+	return ok
+}
+
+// drain reads until the client has gone.
+func (c *session) drain() { _, _ = io.Copy(io.Discard, c.reader) }
+
+// reset makes closing a reset.
+func (c *session) reset() { _ = c.SetLinger(0) }
+
+// behave answers every request with okAnswer.
+func behave(c *session) {
+	for c.request() && c.answer(okAnswer) {
+	}
+}
+
+// first lets the first n connections misbehave and the others behave.
+func first(n int64, misbehave func(*session)) func(*session) {
+	return func(c *session) {
+		if c.number < n {
+			misbehave(c)
+			return
+		}
+		behave(c)
+	}
+}
+
+// runUntil measures until enough has happened.
+func runUntil(t testing.TB, cfg Config, enough func() bool) *Measurement {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	cfg.Duration = time.Hour
+	runner, err := New(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for ctx.Err() == nil && !enough() {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	}()
+	m, err := runner.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !enough() {
+		t.Errorf("not enough happened in %v", m.elapsed)
+	}
+	check(t, runner, m)
+	return m
+}
+
+// check compares counts that have to agree.
+func check(t testing.TB, runner *Runner, m *Measurement) {
+	t.Helper()
+	if got := runner.Completed(); got != m.requests {
+		t.Errorf("Completed is %d after the run, requests are %d", got, m.requests)
+	}
+	if m.raw.count != m.requests {
+		t.Errorf("%d latencies of %d requests", m.raw.count, m.requests)
+	}
+}
+
+// testConfig is for a short run.
+func testConfig(url string) Config {
+	return Config{URL: url, Connections: 2, Threads: 1, Duration: 200 * time.Millisecond, Timeout: 5 * time.Second}
+}
+
+// run measures for as long as cfg says, and makes sure that it ends when it should.
+func run(t testing.TB, cfg Config) *Measurement {
+	t.Helper()
+	runner, err := New(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := runner.Run(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if late := m.elapsed - cfg.Duration; late < 0 || late > time.Second {
+		t.Errorf("run took %v, want %v", m.elapsed, cfg.Duration)
+	}
+	check(t, runner, m)
+	return m
+}
