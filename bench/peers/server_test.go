@@ -192,22 +192,21 @@ func TestServerTaken(t *testing.T) {
 
 func TestExecute(t *testing.T) {
 	t.Parallel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	sh := func(ctx context.Context, script string) (ended, error) {
+		return execute(ctx, time.Minute, "/bin/sh", []string{"-c", script})
 	}
-	done, err := execute(t.Context(), time.Second, self, []string{"--help"})
-	if err != nil || !strings.Contains(done.stdout, "Sections:") || done.stderr != "" || done.cpu <= 0 {
+	done, err := sh(t.Context(), "echo out; echo err >&2")
+	if err != nil || done.stdout != "out\n" || done.stderr != "err\n" || done.cpu <= 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
-	_, err = execute(t.Context(), time.Second, self, []string{"--pairs", "-1"})
-	if err == nil || !strings.Contains(err.Error(), "exit status 2: peers: --pairs must be") {
+	_, err = sh(t.Context(), "echo why >&2; exit 2")
+	if err == nil || !strings.Contains(err.Error(), "exit status 2: why") {
 		t.Errorf("a run that fails: %v", err)
 	}
 	stopped := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(stopped)
-	if _, err := execute(ctx, time.Minute, "sleep", []string{"60"}); !errors.Is(err, stopped) {
+	if _, err := sh(ctx, "sleep 60"); !errors.Is(err, stopped) {
 		t.Errorf("a run that is stopped: %v", err)
 	}
 }
