@@ -78,21 +78,10 @@ func checkHomeParent(parent string) error {
 	if parent == "/root" || strings.HasPrefix(parent, "/root/") {
 		return fmt.Errorf("use %s: APISIX refuses to start under /root", parent)
 	}
-	if os.Geteuid() != 0 {
-		return nil // its workers run as the same user
+	if err := checkEnterable(parent); err != nil {
+		return fmt.Errorf("use %s: %w", parent, err)
 	}
-	for dir := parent; ; dir = filepath.Dir(dir) {
-		info, err := os.Stat(dir)
-		if err != nil {
-			return err
-		}
-		if info.Mode()&0o001 == 0 {
-			return fmt.Errorf("use %s: the workers run as nobody, who may not enter %s", parent, dir)
-		}
-		if dir == "/" {
-			return nil
-		}
-	}
+	return nil
 }
 
 // fill locks the home and lays the links.

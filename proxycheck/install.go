@@ -278,7 +278,37 @@ func (in *Install) checkFiles() error {
 			}
 		}
 	}
+	real, err := filepath.EvalSymlinks(in.Home)
+	if err == nil {
+		err = checkEnterable(real)
+	}
+	if err != nil {
+		return &HintError{
+			Err:  fmt.Errorf("use the APISIX in %s: %w", in.Home, err),
+			Hint: "let every user enter that folder, or move the APISIX elsewhere",
+		}
+	}
 	return nil
+}
+
+// checkEnterable makes sure that the workers can reach dir. Those of a master
+// that runs as root run as nobody, others as the same user.
+func checkEnterable(dir string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if info.Mode()&0o001 == 0 {
+			return fmt.Errorf("the workers run as nobody, who may not enter %s", dir)
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
 }
 
 // environ is the environment for the CLI and OpenResty in dir: without the

@@ -189,6 +189,7 @@ func (n *native) makeHome(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The workers read it again as nobody; without, they answer 500.
 	return os.WriteFile(n.home.path("conf/config.yaml"), config, 0o644)
 }
 
@@ -218,6 +219,9 @@ func (n *native) init(ctx context.Context) error {
 	conf, err := os.ReadFile(n.home.path("conf/nginx.conf"))
 	if err != nil {
 		return fmt.Errorf("apisix init wrote no nginx.conf; it printed: %s", out)
+	}
+	if strings.Contains(out, "number of open file descriptors") {
+		n.warn("gateway-nofile", "APISIX says that its limit of open files is too low for full performance", "raise it before the run: ulimit -n 65536")
 	}
 	if err := checkNginxConf(conf, n.cfg.Ports.Data, n.cfg.Workers); err != nil {
 		return fmt.Errorf("%w; apisix init printed: %s", err, out)

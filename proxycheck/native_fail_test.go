@@ -125,6 +125,19 @@ func TestNativeStartFails(t *testing.T) {
 			want: []string{"phase home", "mime.types"}, hint: "reinstall",
 		},
 		{
+			name: "install out of reach", version: "3.18.0",
+			prepare: func(t *testing.T, cfg *NativeConfig) {
+				if os.Geteuid() != 0 {
+					t.Skip("only the workers of a master that runs as root run as nobody")
+				}
+				dir := filepath.Dir(cfg.Install.Home)
+				if err := os.Chmod(dir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: []string{"phase home", "nobody, who may not enter"}, hint: "let every user enter",
+		},
+		{
 			name: "no default plugins", version: "2.15.0",
 			prepare: func(t *testing.T, cfg *NativeConfig) {
 				if err := os.WriteFile(filepath.Join(cfg.Install.Home, "conf/config-default.yaml"), []byte("apisix: {}\n"), 0o644); err != nil {
@@ -317,6 +330,65 @@ func TestNativeWorkers(t *testing.T) {
 	}
 	if err := gw.Apply(t.Context(), plainRoute(startUpstream(t))); err != nil {
 		t.Error(err)
+	}
+}
+
+// A long run's access log may be larger than the disk.
+func TestNativeWarnsOfLogSpace(t *testing.T) {
+	t.Parallel()
+	cfg := nativeIn(t, "2.15.0", "")
+	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Load = 10000 * time.Hour
+	gw, err := StartNative(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gw.Close()
+	w := gw.(Warner).Warnings()
+	if len(w) != 1 || w[0].Code != "log-space" || !strings.Contains(w[0].Text, cfg.RunDir) {
+		t.Errorf("warnings: %v", w)
+	}
+}
+
+// The access log is on, since its cost is part of the figures, and emptied
+// between scenarios.
+func TestNativeAccessLog(t *testing.T) {
+	t.Parallel()
+	cfg := nativeIn(t, "3.18.0", "")
+	cfg.Etcd = []string{startEtcd(t)}
+	gw, err := StartNative(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gw.Close()
+	upstream := startUpstream(t)
+	size := func() int64 {
+		info, err := os.Stat(gw.(*native).home.path("logs/access.log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	if err := gw.Apply(t.Context(), plainRoute(upstream)); err != nil {
+		t.Fatal(err)
+	}
+	proof := size()
+	if proof == 0 {
+		t.Error("the requests of the proof are not in the log")
+	}
+	for range 100 {
+		resp, err := http.Get(gw.URL() + "/hello")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	loaded := size()
+	if err := gw.Apply(t.Context(), plainRoute(upstream)); err != nil {
+		t.Fatal(err)
+	}
+	if after := size(); after >= loaded {
+		t.Errorf("the log has %d bytes after the next scenario's proof, %d before", after, loaded)
 	}
 }
 

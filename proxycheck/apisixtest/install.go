@@ -24,7 +24,14 @@ func Install(t testing.TB, version, fault string) (root string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root = t.TempDir()
+	// Not t.TempDir: as in a real place, every user may enter.
+	if root, err = os.MkdirTemp("", "apisix-"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(root) })
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	home := filepath.Join(root, "usr/local/apisix")
 	files := map[string]string{
 		"apisix/cli/apisix.lua":    "-- a fake\n",

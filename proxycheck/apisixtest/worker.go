@@ -110,6 +110,14 @@ func relayAll(home string, conf *config, faults Faults, server *gateway.Server) 
 	if conf.admin != conf.data {
 		targets[conf.admin] = relay(server.AdminURL(), "APISIX/"+conf.version)
 	}
+	// A worker of root's runs as nobody and reads the configuration again.
+	if info, err := os.Stat(filepath.Join(home, "conf/config.yaml")); err != nil || os.Geteuid() == 0 && info.Mode()&0o004 == 0 {
+		logTo(home, "error", "*1 lua entry thread aborted: runtime error: apisix/init.lua:844: attempt to index field 'router_http' (a nil value)")
+		targets[conf.data] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Server", "APISIX/"+conf.version)
+			w.WriteHeader(http.StatusInternalServerError)
+		})
+	}
 	for i, addr := range conf.listens() {
 		l, err := net.FileListener(os.NewFile(uintptr(3+i), addr))
 		if err != nil {
