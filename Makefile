@@ -33,5 +33,8 @@ image: build ## build the container image from dist/
 peers: ## compare with wrk and nginx, which have to be installed
 	go run ./bench/peers
 
+test-vm: dist/armrepro-linux-arm64 ## boot the arm64 binary in virtual machines, with what apt fetches
+	go run ./bench/machine/vmtest --armrepro $<
+
 clean: ## remove what was built
 	rm -rf dist
