@@ -119,7 +119,9 @@ func (o *outcome) checkRun(c transcript.Command) {
 			continue
 		}
 		run := s.Runs[0]
-		expect(o, "errors of "+s.Name, run.Errors.Total(), 0)
+		// On a busy host answers may be late; there is no excuse for others.
+		e := run.Errors
+		o.require(e.Total() == e.Timeout, "%s has errors other than timeouts: %+v", s.Name, e)
 		o.require(run.Requests > 0 && s.QPS != nil && *s.QPS > 0, "%s has no requests", s.Name)
 		o.require(run.Latency.P50 != nil && run.Latency.P99 != nil && s.LatencyMs != nil, "%s has no latency", s.Name)
 		o.require(run.CPU.Gateway != nil && *run.CPU.Gateway > 0, "%s has no CPU time of the gateway", s.Name)

@@ -14,8 +14,9 @@ import (
 	"armrepro/proxycheck/process"
 )
 
-// bootTime bounds a guest from power on to power off.
-const bootTime = 2 * time.Minute
+// bootTime bounds a guest from power on to power off. It leaves room for init to
+// end a command that hangs, and to tell what it said.
+const bootTime = 4 * time.Minute
 
 // boot starts a guest and returns what its console showed when it is off; w gets
 // that at once.

@@ -96,7 +96,8 @@ func TestCheck(t *testing.T) {
 		"no latency":       {func(_ *description, r *bench.Result) { r.Scenarios[1].LatencyMs = nil }, `two has no latency`},
 		"no CPU time":      {func(_ *description, r *bench.Result) { r.Scenarios[1].Runs[0].CPU.Gateway = nil }, `two has no CPU time of the gateway`},
 		"no memory":        {func(_ *description, r *bench.Result) { r.Scenarios[1].Runs[0].RSS.Gateway = nil }, `two has no memory of the gateway`},
-		"errors":           {func(_ *description, r *bench.Result) { r.Scenarios[0].Runs[0].Errors.Timeout = 2 }, `errors of one is 0x2, want 0x0`},
+		"timeouts":         {func(_ *description, r *bench.Result) { r.Scenarios[0].Runs[0].Errors.Timeout = 2 }, ""},
+		"errors":           {func(_ *description, r *bench.Result) { r.Scenarios[0].Runs[0].Errors.Read = 2 }, `one has errors other than timeouts: {Connect:0 Read:2 Write:0 Timeout:0 Status:0}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

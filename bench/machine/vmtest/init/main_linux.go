@@ -20,7 +20,7 @@ import (
 )
 
 // commandTime bounds each command; emulated processors are slow.
-const commandTime = 60 * time.Second
+const commandTime = 90 * time.Second
 
 func main() {
 	if err := run(); err != nil {
