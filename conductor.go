@@ -41,13 +41,13 @@ func (c *conductor) setUp(ctx context.Context) error {
 	if files, err := machine.RaiseNoFile(); err != nil {
 		c.log.Warn().Err(err).Uint64("limit", files).Msg("could not raise the limit of open files")
 	}
-	var err error
-	if c.fit, err = newFitness(c.opts.workers, c.opts.pin); err != nil {
-		return err
-	}
 	m, _ := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts(), Calibrate: true})
 	c.result.Machine = m
-	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.Core)).Int("cores", m.Cores).Msg("machine")
+	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.Core)).Int("cores", m.Cores).Bool("emulated", m.Emulated).Msg("machine")
+	var err error
+	if c.fit, err = newFitness(m, c.opts.workers, c.opts.pin); err != nil {
+		return err
+	}
 
 	// A gateway of a killed run that is still ending holds its ports.
 	if err := proxycheck.Sweep(ctx, ""); err != nil {

@@ -12,13 +12,14 @@ import (
 // anything is started until the load is over, and keeps the processes on their
 // CPUs.
 type fitness struct {
-	pins   machine.Pins
-	first  machine.Snapshot
-	before machine.Snapshot
+	machine machine.Machine
+	pins    machine.Pins
+	first   machine.Snapshot
+	before  machine.Snapshot
 }
 
 // newFitness takes the first snapshot and plans the pinning.
-func newFitness(workers int, pin string) (*fitness, error) {
+func newFitness(m machine.Machine, workers int, pin string) (*fitness, error) {
 	root := os.DirFS("/")
 	cpus, err := machine.AllowedCPUs(root)
 	if err != nil && pin != machine.PinNone && pin != machine.PinAuto {
@@ -28,7 +29,7 @@ func newFitness(workers int, pin string) (*fitness, error) {
 	if err != nil {
 		return nil, usagef("--pin: %v", err)
 	}
-	f := &fitness{pins: pins}
+	f := &fitness{machine: m, pins: pins}
 	f.first = f.snapshot(nil)
 	return f, nil
 }
@@ -36,12 +37,16 @@ func newFitness(workers int, pin string) (*fitness, error) {
 // snapshot is of the machine with the processes of this run, which are this one
 // and its descendants, and the gateway's workers wherever those belong.
 func (f *fitness) snapshot(workers []int) machine.Snapshot {
-	return machine.TakeSnapshot(os.DirFS("/"), machine.SnapshotOptions{
-		Pids:       append([]int{os.Getpid()}, workers...),
-		DataDir:    os.TempDir(),
-		FreeDisk:   machine.FreeDisk,
-		MeasureMHz: machine.MeasureMHz,
-	})
+	opts := machine.SnapshotOptions{
+		Pids:     append([]int{os.Getpid()}, workers...),
+		DataDir:  os.TempDir(),
+		FreeDisk: machine.FreeDisk,
+	}
+	// An emulated CPU has no frequency of its own.
+	if !f.machine.Emulated {
+		opts.MeasureMHz = machine.MeasureMHz
+	}
+	return machine.TakeSnapshot(os.DirFS("/"), opts)
 }
 
 // begin looks at the machine when everything is up and no load has begun.
@@ -51,7 +56,7 @@ func (f *fitness) begin(c *conductor, workers []int) {
 	for _, p := range c.opts.portFlags() {
 		ports = append(ports, *p.port)
 	}
-	warn(c.result, machine.Check(c.result.Machine, f.before, machine.Plan{
+	warn(c.result, machine.Check(f.machine, f.before, machine.Plan{
 		Workers:     c.opts.workers,
 		Connections: c.opts.load.Connections,
 		Ports:       ports,
