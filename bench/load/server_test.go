@@ -56,7 +56,14 @@ func serve(t testing.TB, handle func(*session)) *server {
 	return s
 }
 
+// listen is serve without the end.
 func listen(t testing.TB, address string, handle func(*session)) *server {
+	t.Helper()
+	return listenFor(t, address, -1, handle)
+}
+
+// listenFor numbers connections from first.
+func listenFor(t testing.TB, address string, first int64, handle func(*session)) *server {
 	t.Helper()
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
@@ -70,7 +77,7 @@ func listen(t testing.TB, address string, handle func(*session)) *server {
 		closing:  make(chan struct{}),
 		stopped:  make(chan struct{}),
 	}
-	s.accepted.Store(-1)
+	s.accepted.Store(first)
 	s.sessions.Go(s.accept)
 	return s
 }
