@@ -67,10 +67,10 @@ func (r *runningAPISIX) cli(t *testing.T, command string) string {
 }
 
 func (r *runningAPISIX) adminURL() string {
-	if strings.HasSuffix(r.version(), "2.15.0") {
-		return baseURL(r.ports.Data)
+	if strings.HasPrefix(r.version(), "3.") {
+		return baseURL(r.ports.Admin)
 	}
-	return baseURL(r.ports.Admin)
+	return baseURL(r.ports.Data)
 }
 
 func (r *runningAPISIX) version() string {

@@ -35,93 +35,98 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// findFailure is a way in which Find fails, and what has to be said of it.
+type findFailure struct {
+	name, version string
+	change        func(t *testing.T, root string, cfg *FindConfig)
+	want, hint    string
+	notInstalled  bool
+}
+
+var findFailures = []findFailure{
+	{
+		name:   "nothing there",
+		change: func(t *testing.T, root string, cfg *FindConfig) { cfg.Root = t.TempDir(); cfg.Path = "/nowhere" },
+		want:   "not installed", hint: "--gateway builtin", notInstalled: true,
+	},
+	{
+		name:   "not a home",
+		change: func(t *testing.T, root string, cfg *FindConfig) { cfg.Home = root },
+		want:   "there is no apisix/core/version.lua", hint: "--apisix-home is the folder",
+	},
+	{
+		name: "no openresty",
+		change: func(t *testing.T, root string, cfg *FindConfig) {
+			remove(t, root, "usr/local/openresty/bin/openresty")
+		},
+		want: "find openresty", hint: "add its bin folder to PATH",
+	},
+	{
+		name: "no command",
+		change: func(t *testing.T, root string, cfg *FindConfig) {
+			remove(t, root, "usr/bin/apisix")
+			remove(t, root, "usr/local/apisix/bin/apisix")
+		},
+		want: "find the apisix command", hint: "--apisix-home",
+	},
+	{
+		name: "openresty of another machine",
+		change: func(t *testing.T, root string, cfg *FindConfig) {
+			other := elf.EM_AARCH64
+			if runtime.GOARCH == "arm64" {
+				other = elf.EM_X86_64
+			}
+			path := remove(t, root, "usr/local/openresty/bin/openresty")
+			if err := os.WriteFile(path, elfHeader(other), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		},
+		want: "this machine is " + runtime.GOARCH, hint: "emulation",
+	},
+	{
+		name: "two installs mixed up",
+		change: func(t *testing.T, root string, cfg *FindConfig) {
+			cli := remove(t, root, "usr/local/apisix/bin/apisix")
+			script := "#!/bin/sh\necho luajit ./apisix/cli/apisix.lua version\necho 2.15.0\n"
+			if err := os.WriteFile(cli, []byte(script), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		},
+		want: "says 2.15.0, its apisix/core/version.lua says 3.18.0", hint: "mixed up",
+	},
+	{
+		name: "command fails",
+		change: func(t *testing.T, root string, cfg *FindConfig) {
+			path := remove(t, root, "usr/local/apisix/bin/apisix")
+			if err := os.WriteFile(path, []byte("#!/bin/sh\necho lua: cannot open file\nexit 1\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		},
+		want: "cannot open file", hint: "see what is missing",
+	},
+	{
+		name: "no version in the file",
+		change: func(t *testing.T, root string, cfg *FindConfig) {
+			path := remove(t, root, "usr/local/apisix/bin/apisix")
+			if err := os.WriteFile(path, []byte("#!/bin/sh\necho luajit ./apisix/cli/apisix.lua version\necho 3.18.0\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(root, "usr/local/apisix", versionLua), []byte("return {}\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		},
+		want: "find VERSION",
+	},
+	{
+		name: "too old", version: "2.13.3",
+		change: func(*testing.T, string, *FindConfig) {},
+		want:   "use APISIX 2.13.3", hint: "--gateway attach",
+	},
+}
+
 func TestFindFails(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name, version string
-		change        func(t *testing.T, root string, cfg *FindConfig)
-		want, hint    string
-		notInstalled  bool
-	}{
-		{
-			name:   "nothing there",
-			change: func(t *testing.T, root string, cfg *FindConfig) { cfg.Root = t.TempDir(); cfg.Path = "/nowhere" },
-			want:   "not installed", hint: "--gateway builtin", notInstalled: true,
-		},
-		{
-			name:   "not a home",
-			change: func(t *testing.T, root string, cfg *FindConfig) { cfg.Home = root },
-			want:   "there is no apisix/core/version.lua", hint: "--apisix-home is the folder",
-		},
-		{
-			name: "no openresty",
-			change: func(t *testing.T, root string, cfg *FindConfig) {
-				remove(t, root, "usr/local/openresty/bin/openresty")
-			},
-			want: "find openresty", hint: "add its bin folder to PATH",
-		},
-		{
-			name: "no command",
-			change: func(t *testing.T, root string, cfg *FindConfig) {
-				remove(t, root, "usr/bin/apisix")
-				remove(t, root, "usr/local/apisix/bin/apisix")
-			},
-			want: "find the apisix command", hint: "--apisix-home",
-		},
-		{
-			name: "openresty of another machine",
-			change: func(t *testing.T, root string, cfg *FindConfig) {
-				other := elf.EM_AARCH64
-				if runtime.GOARCH == "arm64" {
-					other = elf.EM_X86_64
-				}
-				path := remove(t, root, "usr/local/openresty/bin/openresty")
-				if err := os.WriteFile(path, elfHeader(other), 0o755); err != nil {
-					t.Fatal(err)
-				}
-			},
-			want: "this machine is " + runtime.GOARCH, hint: "emulation",
-		},
-		{
-			name: "two installs mixed up",
-			change: func(t *testing.T, root string, cfg *FindConfig) {
-				cli := remove(t, root, "usr/local/apisix/bin/apisix")
-				script := "#!/bin/sh\necho luajit ./apisix/cli/apisix.lua version\necho 2.15.0\n"
-				if err := os.WriteFile(cli, []byte(script), 0o755); err != nil {
-					t.Fatal(err)
-				}
-			},
-			want: "says 2.15.0, its apisix/core/version.lua says 3.18.0", hint: "mixed up",
-		},
-		{
-			name: "command fails",
-			change: func(t *testing.T, root string, cfg *FindConfig) {
-				path := remove(t, root, "usr/local/apisix/bin/apisix")
-				if err := os.WriteFile(path, []byte("#!/bin/sh\necho lua: cannot open file\nexit 1\n"), 0o755); err != nil {
-					t.Fatal(err)
-				}
-			},
-			want: "cannot open file", hint: "see what is missing",
-		},
-		{
-			name: "no version in the file",
-			change: func(t *testing.T, root string, cfg *FindConfig) {
-				path := remove(t, root, "usr/local/apisix/bin/apisix")
-				if err := os.WriteFile(path, []byte("#!/bin/sh\necho luajit ./apisix/cli/apisix.lua version\necho 3.18.0\n"), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(root, "usr/local/apisix", versionLua), []byte("return {}\n"), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			},
-			want: "find VERSION",
-		},
-		{
-			name: "too old", version: "2.13.3",
-			change: func(*testing.T, string, *FindConfig) {},
-			want:   "use APISIX 2.13.3", hint: "--gateway attach",
-		},
-	} {
+	for _, tt := range findFailures {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			version := tt.version

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -120,23 +119,22 @@ func TestRealKill(t *testing.T) {
 	sameChecksums(t, before, checksums(t, inst.Home))
 }
 
-// TestRealProduction starts the install once by its own command, as somebody's
-// production, and makes sure that neither a native run beside it nor one
-// attached to it changes what its users get.
-func TestRealProduction(t *testing.T) {
-	inst := realInstall(t)
-	etcd, ports := startEtcd(t), freePorts(t)
+// startProduction starts the install by its own command, as somebody's
+// production, with one route of his.
+func startProduction(t *testing.T, inst *Install, etcd string) (*runningAPISIX, Route) {
+	t.Helper()
 	h, err := newHome(shortTempDir(t), inst)
 	if err != nil {
 		t.Fatal(err)
 	}
+	r := &runningAPISIX{home: h.dir, ports: freePorts(t), key: "production", etcd: etcd, prefix: "/production-" + randomHex(4)}
 	plugins, err := inst.plugins(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	config, err := configYAML(settings{
-		version: inst.Version, ip: listenIP, ports: ports, workers: 1, etcd: []string{etcd},
-		etcdPrefix: "/production", adminKey: "production", plugins: plugins, home: h.dir,
+		version: inst.Version, ip: listenIP, ports: r.ports, workers: 1, etcd: []string{etcd},
+		etcdPrefix: r.prefix, adminKey: r.key, plugins: plugins, home: h.dir,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -152,77 +150,72 @@ func TestRealProduction(t *testing.T) {
 		}
 	}
 	cli("start")
-	defer func() {
+	t.Cleanup(func() {
 		cli("stop")
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := endProcessesIn(ctx, h.dir); err != nil {
+		if err := endProcessesIn(context.Background(), h.dir); err != nil {
 			t.Error(err)
 		}
 		h.remove()
-	}()
-	adminURL := baseURL(ports.Data)
-	if inst.Version.isV3() {
-		adminURL = baseURL(ports.Admin)
-	}
-	production := &admin{base: adminURL, key: "production", client: newHTTPClient()}
-	upstream := startUpstream(t)
+	})
+	r.config(t) // waits until it answers
 	theirs := Route{Path: "/theirs", WantBody: upstreamBody}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	if err := poll(ctx, func() error {
-		return production.put(ctx, "1", []byte(`{"uri":"/theirs","upstream":{"type":"roundrobin","nodes":{"`+upstream+`":1}}}`))
-	}); err != nil {
+	body := []byte(`{"uri":"/theirs","upstream":{"type":"roundrobin","nodes":{"` + startUpstream(t) + `":1}}}`)
+	if err := r.admin().put(t.Context(), "1", body); err != nil {
 		t.Fatal(err)
 	}
-	user := prover{url: baseURL(ports.Data), server: "APISIX/" + inst.Version.String(), client: newHTTPClient()}
+	return r, theirs
+}
+
+// Neither a native run beside somebody's production nor one attached to it may
+// change what his users get.
+func TestRealProduction(t *testing.T) {
+	inst, etcd := realInstall(t), startEtcd(t)
+	production, theirs := startProduction(t, inst, etcd)
+	user := prover{url: baseURL(production.ports.Data), server: "APISIX/" + inst.Version.String(), client: newHTTPClient()}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
 	if err := user.route(ctx, theirs, 1); err != nil {
 		t.Fatal(err)
 	}
 	stop, answered := useGateway(t, &user, theirs)
 
-	gw, err := StartNative(ctx, NativeConfig{Install: inst, RunDir: shortTempDir(t), Etcd: []string{etcd}, Ports: freePorts(t)})
+	beside, err := StartNative(ctx, NativeConfig{Install: inst, RunDir: shortTempDir(t), Etcd: []string{etcd}, Ports: freePorts(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	applyAll(t, gw)
-	if err := gw.Close(); err != nil {
+	applyAll(t, beside)
+	if err := beside.Close(); err != nil {
 		t.Error(err)
 	}
 
-	attached, err := Attach(ctx, AttachConfig{
-		GatewayURL: baseURL(ports.Data), AdminURL: adminURL, PrometheusURL: baseURL(ports.Prometheus),
-		AdminKey: "production", RunDir: shortTempDir(t), Logger: zerolog.New(zerolog.NewTestWriter(t)),
-	})
+	cfg := production.config(t)
+	gw, err := Attach(ctx, cfg)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, Hint(err))
 	}
-	defer attached.Close()
-	if pids, err := attached.Workers(); err != nil || len(pids) != 1 {
+	defer gw.Close()
+	if pids, err := gw.Workers(); err != nil || len(pids) != 1 {
 		t.Errorf("workers: %v, %v", pids, err)
 	}
-	t.Logf("attached to %s %s with %d plugins", attached.Info().Name, attached.Info().Version, len(attached.Info().Plugins))
-	applyAll(t, attached)
-	if err := attached.Apply(ctx, Route{Path: "/theirs", Body: []byte(`{"uri":"/theirs"}`)}); err == nil {
+	t.Logf("attached to %s %s with %d plugins", gw.Info().Name, gw.Info().Version, len(gw.Info().Plugins))
+	applyAll(t, gw)
+	if err := gw.Apply(ctx, Route{Path: "/theirs", Body: []byte(`{"uri":"/theirs"}`)}); err == nil {
 		t.Error("it took an existing route's path")
 	}
-	if err := attached.Close(); err != nil {
+	if err := gw.Close(); err != nil {
 		t.Error(err)
 	}
 	stop()
 	t.Logf("the user got %d answers meanwhile", answered.Load())
-	routes, err := production.routes(ctx)
-	if err != nil || len(routes) != 1 || routes[0].id != "1" {
-		t.Errorf("routes: %+v, %v", routes, err)
+	if ids := production.routeIDs(t); !slices.Equal(ids, []string{"1"}) {
+		t.Errorf("routes: %v", ids)
 	}
-	if homes, _ := filepath.Glob(h.dir); !slices.Equal(homes, []string{h.dir}) {
-		t.Error("the production's home is gone")
-	}
-	if _, err := Attach(ctx, AttachConfig{GatewayURL: baseURL(ports.Data), AdminURL: adminURL, AdminKey: "wrong"}); adminStatus(err) != http.StatusUnauthorized {
+	cfg.AdminKey = "wrong"
+	_, err = Attach(ctx, cfg)
+	if adminStatus(err) != http.StatusUnauthorized {
 		t.Errorf("with a wrong key: %v", err)
-	} else {
-		t.Logf("with a wrong key: %v\nhint: %s", err, Hint(err))
 	}
+	t.Logf("with a wrong key: %v\nhint: %s", err, Hint(err))
 }
 
 // useGateway requests the route all the time, as a user would, and reports any
