@@ -10,8 +10,8 @@ import (
 	"armrepro/upstream/eventloop"
 )
 
-// conn is one connection. A closed loop: its next request goes out when the
-// answer to the last one is complete.
+// conn is one connection. In a closed loop its next request goes out when the
+// answer to the last one is complete; at a fixed rate, when one is due.
 type conn struct {
 	fd    int32
 	state connState
@@ -20,20 +20,30 @@ type conn struct {
 	answered bool
 	// late says that the current request has been counted as a timeout.
 	late bool
+	// queued says that it is in the schedule's ring.
+	queued bool
 	// down says that the current outage has been counted as a connect error.
 	down bool
 	sent int32
 	// start is when the first byte of the current request was written, or
 	// when connecting began.
-	start  time.Duration
+	start time.Duration
+	// due is when the current request was meant to be sent, at a fixed rate;
+	// noRequest if the connection has none.
+	due    time.Duration
 	parser parser
 }
+
+// noRequest is the due time of no request.
+const noRequest = -1
 
 type connState uint8
 
 const (
 	closed connState = iota
 	connecting
+	// idle waits until a request is due.
+	idle
 	sending
 	waiting
 )
@@ -49,7 +59,7 @@ const hangUp = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
 // connect opens connection i. A server that refuses is no error of the loop.
 func (l *loop) connect(i int32) error {
 	c := &l.conns[i]
-	*c = conn{fd: -1, down: c.down, start: l.now()}
+	*c = conn{fd: -1, queued: c.queued, down: c.down, start: l.now(), due: c.due, parser: parser{bodiless: c.parser.bodiless}}
 	fd, err := unix.Socket(l.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	switch err {
 	case nil:
@@ -63,10 +73,12 @@ func (l *loop) connect(i int32) error {
 		l.refused(c)
 		return nil
 	}
-	// As wrk does; requests are small and answers are waited for.
-	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
-		unix.Close(fd)
-		return fmt.Errorf("set TCP_NODELAY: %w", err)
+	if l.family != unix.AF_UNIX {
+		// As wrk does; requests are small and answers are waited for.
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+			unix.Close(fd)
+			return fmt.Errorf("set TCP_NODELAY: %w", err)
+		}
 	}
 	if err := l.events.Add(fd, interest, i); err != nil {
 		unix.Close(fd)
@@ -95,6 +107,9 @@ func (l *loop) reopen(i int32) error {
 
 // handle reacts to one event.
 func (l *loop) handle(ev eventloop.Event) error {
+	if ev.Token == timerToken {
+		return l.dispatch()
+	}
 	c := &l.conns[ev.Token]
 	if c.state == connecting {
 		if err := l.connected(ev.Token); err != nil {
@@ -132,7 +147,30 @@ func (l *loop) connected(i int32) error {
 		return nil
 	}
 	c.down = false
+	return l.next(i)
+}
+
+// next gives a connection that is free its next request: at once in a closed
+// loop, or for one that was lost when the connection closed; otherwise when one
+// is due.
+func (l *loop) next(i int32) error {
+	c := &l.conns[i]
+	if l.schedule == nil || c.due != noRequest {
+		return l.begin(i)
+	}
+	c.state = idle
+	if !c.queued {
+		c.queued = true
+		l.schedule.push(i)
+	}
+	return l.dispatch()
+}
+
+// begin sends a request.
+func (l *loop) begin(i int32) error {
+	c := &l.conns[i]
 	c.start = l.now()
+	c.sent = 0
 	return l.send(i)
 }
 
@@ -199,6 +237,10 @@ func (l *loop) receive(i int32, hungUp bool) error {
 // request. It returns false if the connection was given up.
 func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
 	c := &l.conns[i]
+	if c.state == idle {
+		l.errors.Read++ // Nobody has asked for anything.
+		return false, l.reopen(i)
+	}
 	used, done, malformed := c.parser.feed(data)
 	if done {
 		l.completed(c)
@@ -206,6 +248,7 @@ func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
 	switch {
 	case malformed != nil:
 		l.errors.Read++
+		c.due = noRequest
 		return false, l.reopen(i)
 	case !done:
 		return true, nil
@@ -217,29 +260,28 @@ func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
 	case !c.parser.keepAlive || hungUp || c.state == sending:
 		// In the last case the server has answered without waiting for
 		// the whole request, and does not wait for the rest of it either.
-		l.reconnects++
+		l.reopened++
 		return false, l.reopen(i)
 	}
 	c.parser.reset()
-	c.sent = 0
 	fd := c.fd
-	err = l.send(i)
+	err = l.next(i)
 	return c.state > connecting && c.fd == fd, err
 }
 
-// completed counts an answer and begins the time of the next request.
+// completed counts an answer.
 func (l *loop) completed(c *conn) {
 	now := l.now()
-	l.requests++
-	if c.parser.status > 399 {
-		l.errors.Status++
+	service := now - c.start
+	latency := service
+	if l.schedule != nil {
+		latency = now - c.due
 	}
-	latency := int((now - c.start + time.Microsecond/2) / time.Microsecond)
-	l.latencies.record(latency, 1)
-	if latency > l.timeout && !c.late {
+	l.answered(c.parser.status, latency, service)
+	if service > l.runner.cfg.Timeout && !c.late {
 		l.errors.Timeout++ // Since the last tick.
 	}
-	c.answered, c.late, c.start = true, false, now
+	c.answered, c.late, c.due = true, false, noRequest
 }
 
 // ended reacts to the end of the stream.
@@ -247,7 +289,7 @@ func (l *loop) ended(i int32) error {
 	c := &l.conns[i]
 	if c.parser.end() {
 		l.completed(c)
-		l.reconnects++
+		l.reopened++
 		return l.reopen(i)
 	}
 	return l.failed(i, &l.errors.Read, 0)
@@ -259,10 +301,11 @@ func (l *loop) ended(i int32) error {
 func (l *loop) failed(i int32, counter *uint64, errno syscall.Errno) error {
 	c := &l.conns[i]
 	left := errno == 0 || errno == unix.ECONNRESET || errno == unix.EPIPE
-	if left && c.answered && !c.parser.started() && !l.accepted(c) {
-		l.reconnects++
+	if c.state == idle || left && c.answered && !c.parser.started() && !l.accepted(c) {
+		l.reopened++
 	} else {
 		*counter++
+		c.due = noRequest
 	}
 	return l.reopen(i)
 }

@@ -1,10 +1,7 @@
 package load
 
 import (
-	"fmt"
 	"math"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // histogram counts values exactly, one counter for each, as wrk's stats.c does:
@@ -164,24 +161,4 @@ func (h *histogram) percentile(p float64) int {
 		return total < rank
 	})
 	return result
-}
-
-// encode returns the values as a base64 HdrHistogram V2 payload with three
-// significant digits.
-func (h *histogram) encode() (string, error) {
-	hdr := hdrhistogram.New(1, int64(max(2, h.max)), 3)
-	var err error
-	h.each(func(v int, n uint64) bool {
-		// HdrHistogram's zero bucket holds values below its lowest.
-		err = hdr.RecordValues(int64(v), int64(n))
-		return err == nil
-	})
-	if err != nil {
-		return "", fmt.Errorf("encode histogram: %w", err)
-	}
-	b, err := hdr.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		return "", fmt.Errorf("encode histogram: %w", err)
-	}
-	return string(b), nil
 }

@@ -28,6 +28,18 @@ type Config struct {
 	Threads     int
 	// Duration is how long to measure.
 	Duration time.Duration
+	// Method is the request's method; empty means GET. Body follows it.
+	Method string
+	Body   []byte
+	// UnixSocket, if set, is connected to instead of the URL's host.
+	UnixSocket string
+	// Rate is how many requests a second to send, whatever the answers do.
+	// Latencies then count from when a request was meant to be sent. 0 means
+	// a closed loop: each connection sends when it has its answer.
+	Rate float64
+	// Requests ends the run after so many answers; 0 means that only
+	// Duration does.
+	Requests int
 	// Timeout is how long an answer may take before it counts as a timeout.
 	// After twice that the connection is given up and opened again.
 	Timeout time.Duration
@@ -52,6 +64,9 @@ const MaxThreads = 1024
 // descriptors (fs.nr_open) unless told to.
 const MaxConnections = 1 << 20
 
+// MaxRate bounds Config.Rate, far above what one machine's sockets do.
+const MaxRate = 100_000_000
+
 // Runner is one run of the generator.
 type Runner struct {
 	cfg    Config
@@ -71,6 +86,10 @@ func (cfg Config) Check() error {
 		return fmt.Errorf("number of connections must be at most %d", MaxConnections)
 	case cfg.Duration <= 0:
 		return errors.New("duration must be longer than 0")
+	case cfg.Requests < 0:
+		return errors.New("number of requests must not be negative")
+	case math.IsNaN(cfg.Rate) || cfg.Rate < 0 || cfg.Rate > MaxRate:
+		return fmt.Errorf("rate must be between 0 and %d requests/s", MaxRate)
 	case cfg.Timeout < time.Millisecond || cfg.Timeout > MaxTimeout:
 		return fmt.Errorf("timeout must be between 1ms and %s", MaxTimeout)
 	}
@@ -95,25 +114,36 @@ func New(ctx context.Context, cfg Config) (*Runner, error) {
 // second old. It may be called while Run runs.
 func (r *Runner) Completed() uint64 { return r.done.Load() }
 
-// Run loads the target until the duration is over or ctx ends. When ctx ends
-// early the returned measurement covers what was measured until then.
+// Run loads the target until the duration is over, enough is answered or ctx
+// ends. When ctx ends early the returned measurement covers what was measured
+// until then.
 func (r *Runner) Run(ctx context.Context) (*Measurement, error) {
+	defer context.AfterFunc(ctx, func() { r.stop.Store(true) })()
+	m := &Measurement{cfg: r.cfg, counters: newCounters(r.cfg)}
+	began := time.Now()
+	run := r.runLoops
+	if r.target.tls != nil {
+		run = r.runTLS
+	}
+	err := run(began, m)
+	m.elapsed = max(time.Since(began), 1) // A rate is divided by it.
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", r.cfg.URL, err)
+	}
+	return m, nil
+}
+
+// runLoops runs one event loop a thread.
+func (r *Runner) runLoops(began time.Time, m *Measurement) error {
 	loops := make([]*loop, r.cfg.Threads)
-	begin := time.Now()
 	for i := range loops {
-		share := r.cfg.Connections / r.cfg.Threads
-		if i < r.cfg.Connections%r.cfg.Threads {
-			share++
-		}
-		l, err := newLoop(r, begin, share)
+		l, err := newLoop(r, began, i)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer l.close()
 		loops[i] = l
 	}
-	defer context.AfterFunc(ctx, func() { r.stop.Store(true) })()
-
 	var (
 		threads sync.WaitGroup
 		errs    = make([]error, len(loops))
@@ -128,47 +158,20 @@ func (r *Runner) Run(ctx context.Context) (*Measurement, error) {
 		})
 	}
 	threads.Wait()
-	elapsed := max(time.Since(begin), 1) // A rate is divided by it.
-	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("load %s: %w", r.cfg.URL, err)
+	for _, l := range loops {
+		m.add(&l.counters)
+		m.busiest = max(m.busiest, l.cpu)
 	}
-	return r.measurement(loops, elapsed), nil
+	return errors.Join(errs...)
 }
 
 // Measurement is what one run measured, in full.
 type Measurement struct {
-	cfg      Config
-	elapsed  time.Duration
-	raw      *histogram
-	rates    *histogram
-	requests uint64
-	bytes    uint64
-	reopened uint64
-	errors   Errors
-	busy     float64
-}
-
-func (r *Runner) measurement(loops []*loop, elapsed time.Duration) *Measurement {
-	m := &Measurement{
-		cfg:     r.cfg,
-		elapsed: elapsed,
-		raw:     newHistogram(),
-		rates:   newHistogram(),
-	}
-	for _, l := range loops {
-		m.raw.add(l.latencies)
-		m.rates.add(l.rates)
-		m.requests += l.requests
-		m.bytes += l.bytes
-		m.reopened += l.reconnects
-		m.errors.Connect += l.errors.Connect
-		m.errors.Read += l.errors.Read
-		m.errors.Write += l.errors.Write
-		m.errors.Timeout += l.errors.Timeout
-		m.errors.Status += l.errors.Status
-		m.busy = max(m.busy, l.cpu.Seconds()/elapsed.Seconds())
-	}
-	return m
+	cfg     Config
+	elapsed time.Duration
+	// busiest is the CPU time of the thread that used most.
+	busiest time.Duration
+	counters
 }
 
 // corrected is what wrk's statistics of the same samples hold: nothing above
@@ -189,26 +192,38 @@ func (m *Measurement) Result() (Result, error) {
 		QPS:        float64(m.requests) / m.elapsed.Seconds(),
 		Bytes:      m.bytes,
 		Reconnects: m.reopened,
-		Busy:       m.busy,
+		Busy:       m.busiest.Seconds() / m.elapsed.Seconds(),
+		Rate:       m.cfg.Rate,
+		Unsent:     m.unsent,
 		Errors:     m.errors,
 	}
-	if m.raw.count == 0 {
+	if m.requests == 0 {
 		return res, nil
 	}
-	mean := m.raw.mean()
-	res.Latency = Latency{
-		Mean:    &mean,
-		MeanWrk: figure(m.corrected().mean()),
-		Stdev:   figure(m.raw.stdev(mean)),
-		Max:     figure(float64(m.raw.max)),
-		P50:     figure(float64(m.raw.percentile(50))),
-		P90:     figure(float64(m.raw.percentile(90))),
-		P99:     figure(float64(m.raw.percentile(99))),
-		P999:    figure(float64(m.raw.percentile(99.9))),
+	res.Latency = latencyOf(m.raw)
+	if m.cfg.Rate > 0 {
+		service := latencyOf(m.service)
+		res.Service = &service
+	} else {
+		res.Latency.MeanWrk = figure(m.corrected().mean())
 	}
 	var err error
 	res.Histogram, err = m.raw.encode()
 	return res, err
+}
+
+// latencyOf sums up a histogram of microseconds.
+func latencyOf(h *histogram) Latency {
+	mean := h.mean()
+	return Latency{
+		Mean:  figure(mean),
+		Stdev: figure(h.stdev(mean)),
+		Max:   figure(float64(h.max)),
+		P50:   figure(float64(h.percentile(50))),
+		P90:   figure(float64(h.percentile(90))),
+		P99:   figure(float64(h.percentile(99))),
+		P999:  figure(float64(h.percentile(99.9))),
+	}
 }
 
 // figure is a pointer to v, or nil where v could not be computed.

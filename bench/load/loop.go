@@ -3,6 +3,8 @@ package load
 import (
 	"errors"
 	"fmt"
+	"math"
+	"net/http"
 	"runtime"
 	"time"
 
@@ -18,26 +20,22 @@ const tick = 100 * time.Millisecond
 // readBuffer is shared by all connections of a loop.
 const readBuffer = 64 << 10
 
-// loop drives a share of the connections from one thread. Times are since
-// begin.
+// loop drives a share of the connections from one thread. Times are since it
+// started.
 type loop struct {
-	runner  *Runner
-	family  int
-	address unix.Sockaddr
-	request []byte
-	events  *eventloop.Loop
-	begin   time.Time
-	conns   []conn
-	buf     []byte
+	runner   *Runner
+	family   int
+	address  unix.Sockaddr
+	request  []byte
+	events   *eventloop.Loop
+	started  time.Time
+	conns    []conn
+	buf      []byte
+	schedule *schedule
+	// limit is how many answers end the run.
+	limit uint64
 
-	latencies  *histogram
-	rates      *histogram
-	requests   uint64
-	bytes      uint64
-	reconnects uint64
-	errors     Errors
-	// timeout is the longest latency that is no timeout, in microseconds.
-	timeout int
+	counters
 	// cpu is how long the loop's thread used a processor.
 	cpu time.Duration
 
@@ -48,27 +46,47 @@ type loop struct {
 	rated    uint64
 }
 
-func newLoop(r *Runner, begin time.Time, connections int) (*loop, error) {
+// newLoop is loop number i of a run that started when the others did.
+func newLoop(r *Runner, started time.Time, i int) (*loop, error) {
 	events, err := eventloop.New()
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{
-		runner:    r,
-		request:   r.target.request,
-		events:    events,
-		begin:     begin,
-		conns:     make([]conn, connections),
-		buf:       make([]byte, readBuffer),
-		latencies: newHistogram(),
-		rates:     newHistogram(),
-		timeout:   int(r.cfg.Timeout / time.Microsecond),
+	connections := share(r.cfg.Connections, r.cfg.Threads, i)
+	schedule, err := newSchedule(r.cfg, i, connections, events)
+	if err != nil {
+		events.Close()
+		return nil, err
 	}
-	l.family, l.address = sockaddr(r.target.address)
+	l := &loop{
+		runner:   r,
+		request:  r.target.request,
+		events:   events,
+		started:  started,
+		conns:    make([]conn, connections),
+		buf:      make([]byte, readBuffer),
+		schedule: schedule,
+		limit:    math.MaxUint64,
+		counters: newCounters(r.cfg),
+	}
+	if r.cfg.Requests > 0 {
+		l.limit = uint64(share(r.cfg.Requests, r.cfg.Threads, i))
+	}
+	l.family, l.address = r.target.sockaddr()
 	for i := range l.conns {
-		l.conns[i].fd = -1
+		l.conns[i].fd, l.conns[i].due = -1, noRequest
+		l.conns[i].parser.bodiless = r.cfg.Method == http.MethodHead
 	}
 	return l, nil
+}
+
+// share is part i of n things that are split as evenly as possible.
+func share(n, parts, i int) int {
+	s := n / parts
+	if i < n%parts {
+		s++
+	}
+	return s
 }
 
 // close closes every socket and the epoll instance.
@@ -78,12 +96,13 @@ func (l *loop) close() {
 			unix.Close(int(l.conns[i].fd))
 		}
 	}
+	l.schedule.close()
 	l.events.Close()
 }
 
-func (l *loop) now() time.Duration { return time.Since(l.begin) }
+func (l *loop) now() time.Duration { return time.Since(l.started) }
 
-// run sends requests until the duration is over.
+// run sends requests until the duration is over or enough are answered.
 func (l *loop) run() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -97,7 +116,7 @@ func (l *loop) run() error {
 		}
 	}
 	end := l.runner.cfg.Duration
-	for now := l.now(); now < end && !l.runner.stop.Load(); now = l.now() {
+	for now := l.now(); now < end && l.requests < l.limit && !l.runner.stop.Load(); now = l.now() {
 		if now >= l.lastTick+tick {
 			if err := l.tick(now); err != nil {
 				return err
@@ -107,11 +126,14 @@ func (l *loop) run() error {
 		if err != nil {
 			return err
 		}
-		for i := range n {
+		for i := 0; i < n && l.requests < l.limit; i++ {
 			if err := l.handle(l.events.Event(i)); err != nil {
 				return err
 			}
 		}
+	}
+	if l.schedule != nil {
+		l.unsent = l.schedule.overdue(min(l.now(), end))
 	}
 	l.runner.done.Add(l.requests - l.rated)
 	used, err := threadCPU()
@@ -143,7 +165,7 @@ func (l *loop) checkTime(i int32, now time.Duration) error {
 	switch {
 	case c.state == closed:
 		return l.connect(i)
-	case now-c.start <= timeout:
+	case c.state == idle || now-c.start <= timeout:
 	case c.state == connecting:
 		l.refused(c)
 		return l.reopen(i)
@@ -153,6 +175,7 @@ func (l *loop) checkTime(i int32, now time.Duration) error {
 		c.late = true
 		l.errors.Timeout++
 	case now-c.start > 2*timeout:
+		c.due = noRequest
 		return l.reopen(i)
 	}
 	return nil

@@ -17,21 +17,30 @@ type Result struct {
 	Reconnects uint64 `json:"reconnects"`
 	// Busy is the share of the window that the busiest loop used a core, 1.0
 	// being all of it. Near 1 the generator measured itself.
-	Busy    float64 `json:"busy"`
+	Busy float64 `json:"busy"`
+	// Rate is the requests a second that were asked for; 0 is a closed loop.
+	Rate float64 `json:"rate,omitzero"`
+	// Unsent counts, at a fixed rate, the requests whose time had come but
+	// whose turn had not when the run ended.
+	Unsent  uint64  `json:"unsent,omitzero"`
 	Latency Latency `json:"latency_us"`
-	Errors  Errors  `json:"errors"`
+	// Service is, at a fixed rate, the latency from the first byte written:
+	// what a closed loop would have called latency. Nil without a rate.
+	Service *Latency `json:"service_us,omitempty"`
+	Errors  Errors   `json:"errors"`
 	// Histogram is the uncorrected latency in microseconds as a base64
 	// HdrHistogram V2 payload, which the field's tools read.
 	Histogram string `json:"histogram,omitempty"`
 }
 
-// Latency holds microseconds, from the first byte written to the last byte
-// read. Everything but MeanWrk is uncorrected; a value is nil when nothing
-// completed.
+// Latency holds microseconds to the last byte read: from the first byte
+// written, or at a fixed rate from when that was meant to be. Everything but
+// MeanWrk is uncorrected; a value is nil when nothing completed.
 type Latency struct {
 	Mean *float64 `json:"mean"`
 	// MeanWrk is the mean after wrk's correction for coordinated omission
-	// (stats_correct in wrk's stats.c), so what wrk would have printed.
+	// (stats_correct in wrk's stats.c), so what wrk would have printed. It is
+	// nil at a fixed rate, which needs no correction.
 	MeanWrk *float64 `json:"mean_wrk"`
 	Stdev   *float64 `json:"stdev"`
 	Max     *float64 `json:"max"`

@@ -2,7 +2,9 @@ package load
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,13 +23,19 @@ import (
 
 // target is where to connect and what to send.
 type target struct {
+	// address is of TCP; it is not valid where path is set, which is a unix
+	// socket's.
 	address netip.AddrPort
+	path    string
+	// tls is nil without https.
+	tls     *tls.Config
 	request []byte
 }
 
 // request is what a Config asks for, before anything is resolved.
 type request struct {
 	host, port string
+	tls        *tls.Config
 	bytes      []byte
 }
 
@@ -37,14 +46,22 @@ func newRequest(cfg Config) (request, error) {
 	if err != nil {
 		return request{}, fmt.Errorf("invalid URL %q: %w", cfg.URL, errors.Unwrap(err))
 	}
-	if u.Scheme != "http" || u.Hostname() == "" {
-		return request{}, fmt.Errorf("invalid URL %q: want http://host[:port]/path", cfg.URL)
+	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return request{}, fmt.Errorf("invalid URL %q: want http://host[:port]/path or https://…", cfg.URL)
 	}
 	r := request{host: u.Hostname(), port: u.Port()}
 	if r.port == "" {
 		r.port = "80"
 	}
-	r.bytes, err = buildRequest(u, cfg.Header)
+	if u.Scheme == "https" {
+		if u.Port() == "" {
+			r.port = "443"
+		}
+		// As with wrk, no certificate is refused: nothing secret is sent,
+		// and a server under test seldom has one that others trust.
+		r.tls = &tls.Config{ServerName: u.Hostname(), InsecureSkipVerify: true}
+	}
+	r.bytes, err = buildRequest(u, cfg)
 	return r, err
 }
 
@@ -54,47 +71,62 @@ func newTarget(ctx context.Context, cfg Config) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	address, err := resolve(ctx, r.host, r.port)
-	if err != nil {
-		return nil, err
+	t := &target{path: cfg.UnixSocket, tls: r.tls, request: r.bytes}
+	address, network := t.path, "unix"
+	if t.path == "" {
+		address, network = net.JoinHostPort(r.host, r.port), "tcp"
 	}
-	return &target{address: address, request: r.bytes}, nil
+	dialer := net.Dialer{Timeout: connectTimeout}
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, fmt.Errorf("unable to connect to %s: %w", address, err)
+	}
+	defer conn.Close()
+	if tcp, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+		t.address = tcp.AddrPort()
+	}
+	return t, nil
 }
 
 // connectTimeout bounds the first attempt to reach the host, which may be
 // silent.
 const connectTimeout = 10 * time.Second
 
-// resolve finds an address of host that accepts connections.
-func resolve(ctx context.Context, host, port string) (netip.AddrPort, error) {
-	dialer := net.Dialer{Timeout: connectTimeout}
-	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("unable to connect to %s: %w", net.JoinHostPort(host, port), err)
+// sockaddr is where to connect as the system call takes it, which writes to it:
+// each thread needs its own.
+func (t *target) sockaddr() (family int, address unix.Sockaddr) {
+	if t.path != "" {
+		return unix.AF_UNIX, &unix.SockaddrUnix{Name: t.path}
 	}
-	defer conn.Close()
-	address, ok := conn.RemoteAddr().(*net.TCPAddr)
-	if !ok {
-		return netip.AddrPort{}, fmt.Errorf("unable to connect to %s: no TCP address", host)
+	port, ip := int(t.address.Port()), t.address.Addr()
+	if ip := ip.Unmap(); ip.Is4() {
+		return unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: ip.As4()}
 	}
-	return address.AddrPort(), nil
+	return unix.AF_INET6, &unix.SockaddrInet6{Port: port, Addr: ip.As16(), ZoneId: zoneID(ip.Zone())}
 }
 
-// sockaddr is address as connecting takes it, which writes to it: each thread
-// needs its own.
-func sockaddr(address netip.AddrPort) (int, unix.Sockaddr) {
-	if ip := address.Addr().Unmap(); ip.Is4() {
-		return unix.AF_INET, &unix.SockaddrInet4{Port: int(address.Port()), Addr: ip.As4()}
+// zoneID is the number of the interface that a link-local address belongs to.
+func zoneID(zone string) uint32 {
+	if zone == "" {
+		return 0
 	}
-	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(address.Port()), Addr: address.Addr().As16()}
+	if i, err := net.InterfaceByName(zone); err == nil {
+		return uint32(i.Index)
+	}
+	n, _ := strconv.ParseUint(zone, 10, 32)
+	return uint32(n)
 }
 
 // buildRequest writes the bytes that every request consists of.
-func buildRequest(u *url.URL, header http.Header) ([]byte, error) {
+func buildRequest(u *url.URL, cfg Config) ([]byte, error) {
+	method := cmp.Or(cfg.Method, http.MethodGet)
+	if !httpguts.ValidHeaderFieldName(method) {
+		return nil, fmt.Errorf("invalid method %q", method)
+	}
 	host := u.Host
 	var rest bytes.Buffer
-	for _, name := range slices.Sorted(maps.Keys(header)) {
-		for _, value := range header[name] {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Header)) {
+		for _, value := range cfg.Header[name] {
 			if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
 				return nil, fmt.Errorf("invalid header %q", name+": "+value)
 			}
@@ -105,5 +137,9 @@ func buildRequest(u *url.URL, header http.Header) ([]byte, error) {
 			fmt.Fprintf(&rest, "%s: %s\r\n", name, value)
 		}
 	}
-	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", u.RequestURI(), host, rest.Bytes()), nil
+	if len(cfg.Body) > 0 {
+		fmt.Fprintf(&rest, "Content-Length: %d\r\n", len(cfg.Body))
+	}
+	head := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", method, u.RequestURI(), host, rest.Bytes())
+	return append(head, cfg.Body...), nil
 }

@@ -64,21 +64,25 @@ func (r *Runner) WriteHeader(w io.Writer) error {
 // WriteWrk prints the measurement in wrk's output format, from wrk's
 // statistics: latencies are corrected for coordinated omission and those above
 // the timeout are left out. distribution adds the percentiles of wrk's
-// --latency.
+// --latency. At a fixed rate, which wrk has none of, latencies count from when
+// a request was meant to be sent and need no correction; a row Service, from
+// when it was, is added.
 func (m *Measurement) WriteWrk(w io.Writer, distribution bool) error {
-	latency := m.corrected()
 	out := &printer{w: w}
 	out.printf("  Thread Stats%6s%11s%8s%12s\n", "Avg", "Stdev", "Max", "+/- Stdev")
+	latency := m.raw
+	if m.service == nil {
+		latency = m.corrected()
+	}
 	out.row("Latency", latency, formatMicroseconds)
+	if m.service != nil {
+		out.row("Service", m.service, formatMicroseconds)
+	}
 	out.row("Req/Sec", m.rates, formatMetric)
 	if distribution {
-		out.printf("  Latency Distribution\n")
-		for _, p := range []float64{50, 75, 90, 99} {
-			value := "-"
-			if latency.count > 0 {
-				value = formatMicroseconds(float64(latency.percentile(p)))
-			}
-			out.printf("%7.0f%%%s\n", p, aligned(value, 10))
+		out.distribution("Latency Distribution", latency)
+		if m.service != nil {
+			out.distribution("Service Distribution (from the real send time)", m.service)
 		}
 	}
 	out.printf("  %d requests in %s, %sB read\n", m.requests,
@@ -88,6 +92,9 @@ func (m *Measurement) WriteWrk(w io.Writer, distribution bool) error {
 	}
 	if m.errors.Status > 0 {
 		out.printf("  Non-2xx or 3xx responses: %d\n", m.errors.Status)
+	}
+	if m.service != nil {
+		out.printf("  Target rate: %.2f requests/sec, %d requests were due and not sent\n", m.cfg.Rate, m.unsent)
 	}
 	out.printf("Requests/sec: %9.2f\n", float64(m.requests)/m.elapsed.Seconds())
 	out.printf("Transfer/sec: %10sB\n", formatBinary(float64(m.bytes)/m.elapsed.Seconds()))
@@ -117,6 +124,18 @@ func (p *printer) row(name string, h *histogram, format func(float64) string) {
 	stdev := h.stdev(mean)
 	p.printf("    %-10s%s%s%s%8.2f%%\n", name, aligned(format(mean), 8), aligned(format(stdev), 10),
 		aligned(format(float64(h.max)), 9), 100*h.within(mean, stdev))
+}
+
+// distribution prints the percentiles of wrk's --latency.
+func (p *printer) distribution(title string, h *histogram) {
+	p.printf("  %s\n", title)
+	for _, percent := range []float64{50, 75, 90, 99} {
+		value := "-"
+		if h.count > 0 {
+			value = formatMicroseconds(float64(h.percentile(percent)))
+		}
+		p.printf("%7.0f%%%s\n", percent, aligned(value, 10))
+	}
 }
 
 // aligned right-aligns s so that the numbers, not their units, end in one

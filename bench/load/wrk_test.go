@@ -43,11 +43,9 @@ func TestWriteWrk(t *testing.T) {
 func TestWriteWrkNothing(t *testing.T) {
 	t.Parallel()
 	m := &Measurement{
-		cfg:     Config{Connections: 10, Timeout: time.Second},
-		elapsed: 2 * time.Second,
-		raw:     newHistogram(),
-		rates:   newHistogram(),
-		errors:  Errors{Timeout: 10},
+		cfg:      Config{Connections: 10, Timeout: time.Second},
+		elapsed:  2 * time.Second,
+		counters: counters{raw: newHistogram(), rates: newHistogram(), errors: Errors{Timeout: 10}},
 	}
 	const want = `  Thread Stats   Avg      Stdev     Max   +/- Stdev
     Latency        -         -        -         -

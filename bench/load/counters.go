@@ -1,0 +1,66 @@
+package load
+
+import "time"
+
+// counters are what one thread, or all of them together, have measured.
+type counters struct {
+	// raw are the latencies in microseconds: from the first byte written, or
+	// at a fixed rate from when it was meant to be.
+	raw *histogram
+	// service, at a fixed rate, are those from the first byte written; nil
+	// without a rate.
+	service *histogram
+	// rates are the requests a second of one thread, every tenth of one.
+	rates    *histogram
+	requests uint64
+	bytes    uint64
+	reopened uint64
+	// unsent counts the requests whose time had come but whose turn had not
+	// when the run ended.
+	unsent uint64
+	errors Errors
+}
+
+func newCounters(cfg Config) counters {
+	c := counters{raw: newHistogram(), rates: newHistogram()}
+	if cfg.Rate > 0 {
+		c.service = newHistogram()
+	}
+	return c
+}
+
+// answered counts an answer that took latency since it was, or was meant to be,
+// asked for, and service since it really was.
+func (c *counters) answered(status int, latency, service time.Duration) {
+	c.requests++
+	if status > 399 {
+		c.errors.Status++
+	}
+	c.raw.record(toMicroseconds(latency), 1)
+	if c.service != nil {
+		c.service.record(toMicroseconds(service), 1)
+	}
+}
+
+// toMicroseconds rounds d, so that a mean has no bias.
+func toMicroseconds(d time.Duration) int {
+	return int((d + time.Microsecond/2) / time.Microsecond)
+}
+
+// add counts everything that other counted.
+func (c *counters) add(other *counters) {
+	c.raw.add(other.raw)
+	if c.service != nil {
+		c.service.add(other.service)
+	}
+	c.rates.add(other.rates)
+	c.requests += other.requests
+	c.bytes += other.bytes
+	c.reopened += other.reopened
+	c.unsent += other.unsent
+	c.errors.Connect += other.errors.Connect
+	c.errors.Read += other.errors.Read
+	c.errors.Write += other.errors.Write
+	c.errors.Timeout += other.errors.Timeout
+	c.errors.Status += other.errors.Status
+}
