@@ -66,6 +66,26 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
+// rateValue is a flag that takes requests a second: 5000, 12.5, 10k.
+type rateValue float64
+
+func (v *rateValue) String() string { return strconv.FormatFloat(float64(*v), 'f', -1, 64) }
+func (v *rateValue) Type() string   { return "rate" }
+
+func (v *rateValue) Set(s string) error {
+	var count countValue
+	if count.Set(s) == nil {
+		*v = rateValue(count)
+		return nil
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(f >= 0 && f <= load.MaxRate) {
+		return fmt.Errorf("%q is not a rate such as 500 or 10k", s)
+	}
+	*v = rateValue(f)
+	return nil
+}
+
 // addLoadFlags adds the flags that run and load share, with wrk's names.
 func addLoadFlags(fs *pflag.FlagSet, cfg *load.Config) {
 	fs.VarP((*timeValue)(&cfg.Duration), "duration", "d", "how long each run lasts")

@@ -3,11 +3,15 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"armrepro/bench"
 	"armrepro/bench/load"
@@ -16,6 +20,11 @@ import (
 
 const loadAbout = `Loads URL over keep-alive connections and prints what wrk would print. Counts take
 k, M or G (10k), times take s, m or h (1m).
+
+Without --rate it is wrk's closed loop: a connection sends its next request when it has its
+answer. With --rate it is an open loop: requests are due at that rate whatever the answers
+do, and latency counts from when a request was due, so that no stall hides (coordinated
+omission); what it was from the real send time is printed as Service.
 
 Differences from wrk: an answer that never arrives counts as a timeout (wrk counts only
 those that arrive late), and its connection is opened again after twice the timeout; an
@@ -39,9 +48,54 @@ const (
 // loadOptions are the flags of load beside its Config.
 type loadOptions struct {
 	headers  []string
+	body     string
+	bodyFile string
 	latency  bool
 	output   string
+	hdr      string
 	eventsFD int
+}
+
+func (o *loadOptions) add(fs *pflag.FlagSet, cfg *load.Config) error {
+	fs.StringArrayVarP(&o.headers, "header", "H", nil, "add this header to every request (Name: value); repeatable")
+	fs.StringVar(&cfg.Method, "method", "", "method of the request (default GET, or POST with a body)")
+	fs.StringVar(&o.body, "body", "", "body of every request")
+	fs.StringVar(&o.bodyFile, "body-file", "", "file with the body of every request")
+	fs.StringVar(&cfg.UnixSocket, "unix-socket", "", "connect to this unix socket instead of the URL's host")
+	fs.VarP((*rateValue)(&cfg.Rate), "rate", "R", "send so many requests a second, whatever the answers do (default: a closed loop)")
+	fs.Var((*countValue)(&cfg.Requests), "until-requests", "end after so many answers, or after the duration")
+	fs.BoolVarP(&o.latency, "latency", "L", false, "print the latency distribution")
+	fs.StringVarP(&o.output, "output", "o", "wrk", "print the result as wrk prints it (wrk) or as json")
+	fs.StringVar(&o.hdr, "hdr", "", "write the latencies to this file as an HdrHistogram log")
+	fs.IntVar(&o.eventsFD, "events-fd", -1, "write progress as JSON lines to this file descriptor")
+	return fs.MarkHidden("events-fd")
+}
+
+// apply completes cfg by what the flags say.
+func (o *loadOptions) apply(cfg *load.Config) error {
+	if o.output != "wrk" && o.output != "json" {
+		return usagef("load: --output: %q is neither wrk nor json", o.output)
+	}
+	var err error
+	if cfg.Header, err = parseHeaders(o.headers); err != nil {
+		return err
+	}
+	cfg.Body = []byte(o.body)
+	if o.bodyFile != "" {
+		if o.body != "" {
+			return usagef("load: --body and --body-file exclude each other")
+		}
+		if cfg.Body, err = os.ReadFile(o.bodyFile); err != nil {
+			return usagef("load: --body-file: %v", err)
+		}
+	}
+	if cfg.Method == "" && len(cfg.Body) > 0 {
+		cfg.Method = http.MethodPost
+	}
+	if err := cfg.Check(); err != nil {
+		return usagef("load: %v", err)
+	}
+	return nil
 }
 
 func runLoad(ctx context.Context, args []string, s streams) error {
@@ -54,26 +108,15 @@ func runLoad(ctx context.Context, args []string, s streams) error {
 	var opts loadOptions
 	fs := newFlags("load", "URL", loadAbout, s)
 	addLoadFlags(fs, &cfg)
-	fs.StringArrayVarP(&opts.headers, "header", "H", nil, "add this header to every request (Name: value); repeatable")
-	fs.BoolVarP(&opts.latency, "latency", "L", false, "print the latency distribution")
-	fs.StringVar(&opts.output, "output", "wrk", "print the result as wrk prints it (wrk) or as json")
-	fs.IntVar(&opts.eventsFD, "events-fd", -1, "write progress as JSON lines to this file descriptor")
-	if err := fs.MarkHidden("events-fd"); err != nil {
+	if err := opts.add(fs, &cfg); err != nil {
 		return err
 	}
 	if err := parse(fs, args, 1, 1); err != nil {
 		return err
 	}
-	if opts.output != "wrk" && opts.output != "json" {
-		return usagef("load: --output: %q is neither wrk nor json", opts.output)
-	}
-	header, err := parseHeaders(opts.headers)
-	if err != nil {
+	cfg.URL = fs.Arg(0)
+	if err := opts.apply(&cfg); err != nil {
 		return err
-	}
-	cfg.URL, cfg.Header = fs.Arg(0), header
-	if err := cfg.Check(); err != nil {
-		return usagef("load: %v", err)
 	}
 	if err := generate(ctx, cfg, opts, s); err != nil {
 		return interruption(ctx, err)
@@ -103,9 +146,27 @@ func generate(ctx context.Context, cfg load.Config, opts loadOptions, s streams)
 	}
 	events := openEvents(opts.eventsFD)
 	defer events.close()
-	before, err := machine.CPUTime(os.Getpid())
+	measured, cpu, err := measureLoad(ctx, runner, events)
 	if err != nil {
 		return err
+	}
+	if opts.hdr != "" {
+		if err := writeHDR(opts.hdr, measured); err != nil {
+			return err
+		}
+	}
+	if opts.output == "wrk" {
+		return measured.WriteWrk(s.out, opts.latency)
+	}
+	return writeRun(s, measured, cpu)
+}
+
+// measureLoad runs the generator, and measures the CPU time of this process
+// meanwhile.
+func measureLoad(ctx context.Context, runner *load.Runner, events *eventWriter) (*load.Measurement, time.Duration, error) {
+	before, err := machine.CPUTime(os.Getpid())
+	if err != nil {
+		return nil, 0, err
 	}
 	events.send(loadStarted, 0)
 	stop := events.follow(runner)
@@ -113,16 +174,19 @@ func generate(ctx context.Context, cfg load.Config, opts loadOptions, s streams)
 	stop()
 	events.send(loadEnded, runner.Completed())
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	after, err := machine.CPUTime(os.Getpid())
+	return measured, after - before, err
+}
+
+// writeHDR writes the HdrHistogram log.
+func writeHDR(name string, measured *load.Measurement) error {
+	f, err := os.Create(name)
 	if err != nil {
 		return err
 	}
-	if opts.output == "wrk" {
-		return measured.WriteWrk(s.out, opts.latency)
-	}
-	return writeRun(s, measured, after-before)
+	return errors.Join(measured.WriteHDR(f), f.Close())
 }
 
 // writeRun prints a measurement as the JSON of one run.

@@ -42,18 +42,18 @@ func (h *histogram) encode() (string, error) {
 // WriteHDR writes the uncorrected latencies, at a fixed rate those from the
 // intended send time, as an HdrHistogram log that the field's plotters and
 // analyzers read. Its values are nanoseconds, as they expect.
-func (m *Measurement) WriteHDR(w io.Writer, started time.Time) error {
+func (m *Measurement) WriteHDR(w io.Writer) error {
 	out, err := m.raw.hdr(int64(time.Microsecond))
 	if err != nil {
 		return err
 	}
-	out.SetStartTimeMs(started.UnixMilli())
-	out.SetEndTimeMs(started.Add(m.elapsed).UnixMilli())
+	out.SetStartTimeMs(m.began.UnixMilli())
+	out.SetEndTimeMs(m.began.Add(m.elapsed).UnixMilli())
 	log := hdrhistogram.NewHistogramLogWriter(w)
 	for _, step := range []func() error{
 		func() error { return log.OutputComment("[Logged with armrepro]") },
 		log.OutputLogFormatVersion,
-		func() error { return log.OutputStartTime(started.UnixMilli()) },
+		func() error { return log.OutputStartTime(m.began.UnixMilli()) },
 		log.OutputLegend,
 		func() error { return log.OutputIntervalHistogram(out) },
 	} {

@@ -119,14 +119,13 @@ func (r *Runner) Completed() uint64 { return r.done.Load() }
 // until then.
 func (r *Runner) Run(ctx context.Context) (*Measurement, error) {
 	defer context.AfterFunc(ctx, func() { r.stop.Store(true) })()
-	m := &Measurement{cfg: r.cfg, counters: newCounters(r.cfg)}
-	began := time.Now()
+	m := &Measurement{cfg: r.cfg, began: time.Now(), counters: newCounters(r.cfg)}
 	run := r.runLoops
 	if r.target.tls != nil {
 		run = r.runTLS
 	}
-	err := run(began, m)
-	m.elapsed = max(time.Since(began), 1) // A rate is divided by it.
+	err := run(m)
+	m.elapsed = max(time.Since(m.began), 1) // A rate is divided by it.
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", r.cfg.URL, err)
 	}
@@ -134,10 +133,10 @@ func (r *Runner) Run(ctx context.Context) (*Measurement, error) {
 }
 
 // runLoops runs one event loop a thread.
-func (r *Runner) runLoops(began time.Time, m *Measurement) error {
+func (r *Runner) runLoops(m *Measurement) error {
 	loops := make([]*loop, r.cfg.Threads)
 	for i := range loops {
-		l, err := newLoop(r, began, i)
+		l, err := newLoop(r, m.began, i)
 		if err != nil {
 			return err
 		}
@@ -168,6 +167,7 @@ func (r *Runner) runLoops(began time.Time, m *Measurement) error {
 // Measurement is what one run measured, in full.
 type Measurement struct {
 	cfg     Config
+	began   time.Time
 	elapsed time.Duration
 	// busiest is the CPU time of the thread that used most.
 	busiest time.Duration

@@ -28,10 +28,10 @@ type tlsRun struct {
 }
 
 // runTLS runs all connections until the end.
-func (r *Runner) runTLS(began time.Time, m *Measurement) error {
+func (r *Runner) runTLS(m *Measurement) error {
 	ctx, cancel := context.WithTimeout(context.Background(), r.cfg.Duration)
 	defer cancel()
-	t := &tlsRun{runner: r, began: began, counters: newCounters(r.cfg)}
+	t := &tlsRun{runner: r, began: m.began, counters: newCounters(r.cfg)}
 	var connections sync.WaitGroup
 	for range r.cfg.Connections {
 		connections.Go(func() { t.connection(ctx) })
@@ -39,7 +39,7 @@ func (r *Runner) runTLS(began time.Time, m *Measurement) error {
 	t.watch(ctx, cancel)
 	connections.Wait()
 	if r.cfg.Rate > 0 {
-		due := int64(time.Since(began).Seconds() * r.cfg.Rate)
+		due := int64(time.Since(m.began).Seconds() * r.cfg.Rate)
 		t.unsent = uint64(max(0, due-t.sent.Load()))
 	}
 	m.add(&t.counters)
