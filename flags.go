@@ -86,6 +86,69 @@ func (v *rateValue) Set(s string) error {
 	return nil
 }
 
+// sharesValue is a flag that takes shares of a maximum: 10%,25%.
+type sharesValue []float64
+
+func (v *sharesValue) String() string {
+	var parts []string
+	for _, share := range *v {
+		parts = append(parts, strconv.FormatFloat(100*share, 'f', -1, 64)+"%")
+	}
+	return strings.Join(parts, ",")
+}
+
+func (v *sharesValue) Type() string { return "shares" }
+
+func (v *sharesValue) Set(s string) error {
+	*v = nil
+	for part := range strings.SplitSeq(s, ",") {
+		share, err := parseShare(part)
+		if err != nil {
+			return err
+		}
+		*v = append(*v, share)
+	}
+	return nil
+}
+
+// maxShare bounds a share of a maximum: beyond it a queue only grows faster.
+const maxShare = 10
+
+// parseShare reads 75% as 0.75.
+func parseShare(s string) (float64, error) {
+	number, ok := strings.CutSuffix(s, "%")
+	percent, err := strconv.ParseFloat(number, 64)
+	if !ok || err != nil || !(percent > 0 && percent <= 100*maxShare) {
+		return 0, fmt.Errorf("%q is not a share such as 75%%", s)
+	}
+	return percent / 100, nil
+}
+
+// runRate is a flag that takes a rate, or a share of the maximum.
+type runRate struct {
+	rate  rateValue
+	share float64
+}
+
+func (v *runRate) String() string {
+	if v.share > 0 {
+		return (&sharesValue{v.share}).String()
+	}
+	return v.rate.String()
+}
+
+func (v *runRate) Type() string { return "rate" }
+
+func (v *runRate) Set(s string) error {
+	*v = runRate{}
+	if strings.HasSuffix(s, "%") {
+		var err error
+		v.share, err = parseShare(s)
+		return err
+	}
+	return v.rate.Set(s)
+}
+
 // addLoadFlags adds the flags that run and load share, with wrk's names.
 func addLoadFlags(fs *pflag.FlagSet, cfg *load.Config) {
 	fs.VarP((*timeValue)(&cfg.Duration), "duration", "d", "how long each run lasts")

@@ -46,7 +46,8 @@ func (g childGenerator) Load(ctx context.Context, cfg load.Config, on bench.Obse
 		Args: []string{
 			"load", "--output", "json", "--events-fd", "3",
 			"--connections", strconv.Itoa(cfg.Connections), "--threads", strconv.Itoa(cfg.Threads),
-			"--duration", cfg.Duration.String(), "--timeout", cfg.Timeout.String(), cfg.URL,
+			"--duration", cfg.Duration.String(), "--timeout", cfg.Timeout.String(),
+			"--rate", strconv.FormatFloat(cfg.Rate, 'f', -1, 64), cfg.URL,
 		},
 		Stdout:     &out,
 		ExtraFiles: []*os.File{theirs},

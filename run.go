@@ -38,6 +38,8 @@ type runOptions struct {
 	etcd       []string
 	etcdPrefix string
 
+	rate          runRate
+	sweep         sharesValue
 	runs          int
 	warmup        time.Duration
 	workers       int
@@ -208,6 +210,8 @@ func runRun(ctx context.Context, args []string, s streams) error {
 	addLoadFlags(fs, &o.load)
 	fs.VarP((*countValue)(&o.runs), "runs", "", "measured runs of each scenario")
 	fs.VarP((*timeValue)(&o.warmup), "warmup", "", "load before the first run of each scenario that is not measured")
+	fs.VarP(&o.rate, "rate", "R", "requests a second of the runs, or a share of the maximum such as 75%, whatever the answers do (default: a closed loop)")
+	fs.Var(&o.sweep, "sweep", "measure at these shares of the maximum besides, such as 10%,25%,50%,75%,90%")
 	o.output.add(fs)
 	fs.StringVar(&o.save, "save", "", "write the result as JSON to this file as well")
 	o.addEnvironment(fs)
@@ -299,6 +303,9 @@ func (o *runOptions) newResult() *bench.Result {
 			Workers:     o.workers,
 			Upstreams:   o.upstreams,
 			TimeoutS:    o.load.Timeout.Seconds(),
+			Rate:        float64(o.rate.rate),
+			RateShare:   o.rate.share,
+			Sweep:       o.sweep,
 		},
 		Scenarios: []bench.ScenarioResult{},
 		Warnings:  []bench.Warning{},

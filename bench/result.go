@@ -61,6 +61,13 @@ type Settings struct {
 	Workers     int     `json:"workers"`
 	Upstreams   int     `json:"upstreams"`
 	TimeoutS    float64 `json:"timeout_s"`
+	// Rate is the requests a second that the runs were asked for, RateShare
+	// the share of each scenario's maximum; both are 0 in a closed loop.
+	Rate      float64 `json:"rate,omitzero"`
+	RateShare float64 `json:"rate_share,omitzero"`
+	// Sweep holds the shares of each scenario's maximum that were measured
+	// besides.
+	Sweep []float64 `json:"sweep,omitempty"`
 	// Pins is null where the processes ran wherever the kernel put them.
 	Pins *Pins `json:"pins"`
 }
@@ -79,11 +86,22 @@ type ScenarioResult struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
 	Runs  []Run  `json:"runs"`
+	// Maximum is the closed-loop run that Settings.RateShare is a share of.
+	Maximum *Run `json:"maximum,omitempty"`
+	// Sweep are runs at shares of the scenario's own maximum.
+	Sweep []SweepRun `json:"sweep,omitempty"`
 	// QPS is the mean of the runs' qps.
 	QPS *float64 `json:"qps"`
-	// LatencyMs is the mean of the runs' mean_wrk, in milliseconds: the
-	// figure that the published tables show.
+	// LatencyMs is the mean of the runs' AverageLatency, in milliseconds: in
+	// a closed loop the figure that the published tables show.
 	LatencyMs *float64 `json:"latency_ms"`
+}
+
+// SweepRun is a run at a fixed rate.
+type SweepRun struct {
+	// Share is that of the scenario's maximum: 0.25 is a quarter.
+	Share float64 `json:"share"`
+	Run   Run     `json:"run"`
 }
 
 // Run is one measured load run with what the processes used meanwhile.
@@ -93,6 +111,15 @@ type Run struct {
 	CPU CPU `json:"cpu"`
 	// RSS is the peak resident memory of each process since it started.
 	RSS RSS `json:"rss_bytes"`
+}
+
+// AverageLatency is the mean in microseconds that is set beside others: wrk's
+// for a closed loop, the plain one at a fixed rate. It is nil if there is none.
+func (r *Run) AverageLatency() *float64 {
+	if r.Rate > 0 {
+		return r.Latency.Mean
+	}
+	return r.Latency.MeanWrk
 }
 
 // CPU is the processor time used during a run, in cores. Gateway is the sum

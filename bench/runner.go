@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -90,25 +91,88 @@ func (r *runner) scenario(ctx context.Context, s Scenario) error {
 	if err := r.Gateway.Apply(ctx, s); err != nil {
 		return err
 	}
-	workers := r.countWorkers()
-	target := r.Gateway.URL() + s.Path
+	m := &measuring{runner: r, title: s.Title, target: r.Gateway.URL() + s.Path, workers: r.countWorkers()}
 	if warmup := seconds(r.Settings.WarmupS); warmup > 0 {
-		if _, err := r.load(ctx, s.Title+", warm-up", target, warmup, nil); err != nil {
+		if _, err := r.load(ctx, s.Title+", warm-up", m.config(warmup, 0), nil); err != nil {
 			return err
 		}
 	}
 	r.result.Scenarios = append(r.result.Scenarios, ScenarioResult{Name: s.Name, Title: s.Title, Runs: []Run{}})
-	measured := &r.result.Scenarios[len(r.result.Scenarios)-1]
+	m.into = &r.result.Scenarios[len(r.result.Scenarios)-1]
+	rate := r.Settings.Rate
+	if share := r.Settings.RateShare; share > 0 {
+		if err := m.maximum(ctx); err != nil {
+			return err
+		}
+		rate = share * m.into.Maximum.QPS
+	}
 	for i := range r.Settings.Runs {
-		phase := fmt.Sprintf("%s, run %d of %d", s.Title, i+1, r.Settings.Runs)
-		run, err := r.load(ctx, phase, target, seconds(r.Settings.DurationS), workers)
+		run, err := m.run(ctx, fmt.Sprintf("run %d of %d", i+1, r.Settings.Runs), rate)
 		if run != nil {
-			measured.add(*run)
+			m.into.add(*run)
 		}
 		if err != nil {
 			return err
 		}
-		r.checkWorkers(workers)
+	}
+	return m.sweep(ctx)
+}
+
+// measuring is the measurement of one scenario.
+type measuring struct {
+	*runner
+	title   string
+	target  string
+	workers []int
+	into    *ScenarioResult
+}
+
+// run measures once, with a closed loop if rate is 0.
+func (m *measuring) run(ctx context.Context, what string, rate float64) (*Run, error) {
+	run, err := m.load(ctx, m.title+", "+what, m.config(seconds(m.Settings.DurationS), rate), m.workers)
+	m.checkWorkers(m.workers)
+	return run, err
+}
+
+// config is that of a load on the scenario's route.
+func (m *measuring) config(lasts time.Duration, rate float64) load.Config {
+	cfg := m.loadConfig(m.target, lasts)
+	cfg.Rate = rate
+	return cfg
+}
+
+// maximum measures what a share of the maximum is a share of.
+func (m *measuring) maximum(ctx context.Context) error {
+	run, err := m.run(ctx, "for the maximum", 0)
+	m.into.Maximum = run
+	if err == nil && run.Requests == 0 {
+		err = errors.New("nothing was answered in the run for the maximum")
+	}
+	return err
+}
+
+// sweep measures at every share of the maximum that was asked for.
+func (m *measuring) sweep(ctx context.Context) error {
+	if len(m.Settings.Sweep) == 0 {
+		return nil
+	}
+	if m.into.Maximum == nil && m.Settings.Rate > 0 {
+		if err := m.maximum(ctx); err != nil {
+			return err
+		}
+	}
+	maximum := *m.into.QPS
+	if m.into.Maximum != nil {
+		maximum = m.into.Maximum.QPS
+	}
+	for _, share := range m.Settings.Sweep {
+		run, err := m.run(ctx, fmt.Sprintf("at %.0f%% of the maximum", 100*share), share*maximum)
+		if run != nil {
+			m.into.Sweep = append(m.into.Sweep, SweepRun{Share: share, Run: *run})
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -116,7 +180,7 @@ func (r *runner) scenario(ctx context.Context, s Scenario) error {
 // control loads the upstream directly.
 func (r *runner) control(ctx context.Context) error {
 	lasts := min(seconds(r.Settings.DurationS), controlLimit)
-	run, err := r.load(ctx, "straight to the upstream", r.UpstreamURL, lasts, nil)
+	run, err := r.load(ctx, "straight to the upstream", r.loadConfig(r.UpstreamURL, lasts), nil)
 	r.result.Control = run
 	if err != nil {
 		return fmt.Errorf("control run: %w", err)
@@ -124,22 +188,27 @@ func (r *runner) control(ctx context.Context) error {
 	return nil
 }
 
-// load loads target once and returns what it measured, also when it was
+// loadConfig is a closed loop on url with the run's settings.
+func (r *runner) loadConfig(url string, lasts time.Duration) load.Config {
+	return load.Config{
+		URL:         url,
+		Connections: r.Settings.Connections,
+		Threads:     r.Settings.Threads,
+		Duration:    lasts,
+		Timeout:     seconds(r.Settings.TimeoutS),
+	}
+}
+
+// load loads once and returns what it measured, also when it was
 // interrupted; nil if there is nothing.
-func (r *runner) load(ctx context.Context, phase, target string, lasts time.Duration, workers []int) (*Run, error) {
+func (r *runner) load(ctx context.Context, phase string, cfg load.Config, workers []int) (*Run, error) {
 	var before, after usage
 	pids := processes{workers: workers, upstream: r.UpstreamPID}
 	if r.EtcdEmbedded {
 		pids.etcd = os.Getpid()
 	}
-	r.Progress.Begin(phase, lasts)
-	run, err := r.Generator.Load(ctx, load.Config{
-		URL:         target,
-		Connections: r.Settings.Connections,
-		Threads:     r.Settings.Threads,
-		Duration:    lasts,
-		Timeout:     seconds(r.Settings.TimeoutS),
-	}, Observer{
+	r.Progress.Begin(phase, cfg.Duration)
+	run, err := r.Generator.Load(ctx, cfg, Observer{
 		Started:  func() { before = pids.usage(r.Root) },
 		Ended:    func() { after = pids.usage(r.Root) },
 		Progress: r.Progress.Update,

@@ -29,6 +29,8 @@ const (
 	UpstreamCeiling = "upstream-ceiling"
 	// LittlesLaw: QPS and latency contradict each other.
 	LittlesLaw = "littles-law"
+	// RateMissed: fewer requests were answered than were asked for.
+	RateMissed = "rate-missed"
 	// Spread: the runs of a scenario differ.
 	Spread = "spread"
 	// ManyReconnects: the server closed connections far more often than
@@ -57,6 +59,8 @@ const (
 	// connections. What is missing is time spent in the generator between
 	// an answer and the next request.
 	littleLimit = 0.10
+	// rateLimit is the share of a fixed rate that has to be answered.
+	rateLimit = 0.99
 	// spreadLimit is how far runs may differ, relative to their mean.
 	spreadLimit = 0.05
 	// latencySpreadLimit is wider: one stall moves wrk's mean, which counts
@@ -92,6 +96,13 @@ func (r *Result) Judge(interrupted bool) {
 		for j := range s.Runs {
 			r.judgeRun(fmt.Sprintf("%s, run %d", s.Name, j+1), &s.Runs[j])
 			r.judgeGateway(fmt.Sprintf("%s, run %d", s.Name, j+1), &s.Runs[j])
+		}
+		if s.Maximum != nil {
+			r.judgeRun(s.Name+", the run for the maximum", s.Maximum)
+			r.judgeGateway(s.Name+", the run for the maximum", s.Maximum)
+		}
+		for j := range s.Sweep {
+			r.judgeRun(fmt.Sprintf("%s at %.0f%%", s.Name, 100*s.Sweep[j].Share), &s.Sweep[j].Run)
 		}
 		r.judgeScenario(s)
 	}
@@ -147,6 +158,10 @@ func (r *Result) judgeLoad(name string, run *Run) {
 			Hint: "the figures may be those of the generator; use more with --threads",
 		})
 	}
+	if run.Rate > 0 {
+		r.judgeRate(name, run)
+		return
+	}
 	if run.Latency.Mean == nil {
 		return
 	}
@@ -160,8 +175,22 @@ func (r *Result) judgeLoad(name string, run *Run) {
 	}
 }
 
+// judgeRate looks at whether a fixed rate was kept up.
+func (r *Result) judgeRate(name string, run *Run) {
+	if run.QPS < rateLimit*run.Rate {
+		r.Warn(Warning{
+			Code: RateMissed,
+			Text: fmt.Sprintf("%s: %.0f requests/s were answered of %.0f that were asked for, and %d were never sent", name, run.QPS, run.Rate, run.Unsent),
+			Hint: "the gateway is beyond its maximum or has too few connections: the latencies are those of a growing queue",
+		})
+	}
+}
+
 // judgeGateway looks for a gateway that was not the limit.
 func (r *Result) judgeGateway(name string, run *Run) {
+	if run.Rate > 0 {
+		return // It is meant to have time left.
+	}
 	if run.CPU.Gateway != nil && r.Gateway.Workers != nil && *r.Gateway.Workers > 0 {
 		r.judgeWorkers(name, run, float64(*r.Gateway.Workers))
 	}
@@ -201,7 +230,7 @@ func (r *Result) judgeWorkers(name string, run *Run, workers float64) {
 // judgeScenario looks at how far the runs of a scenario agree.
 func (r *Result) judgeScenario(s *ScenarioResult) {
 	qps := spread(s.Runs, func(run *Run) *float64 { return &run.QPS })
-	latency := spread(s.Runs, func(run *Run) *float64 { return run.Latency.MeanWrk })
+	latency := spread(s.Runs, (*Run).AverageLatency)
 	if qps > spreadLimit || latency > latencySpreadLimit {
 		r.Warn(Warning{
 			Code: Spread,
@@ -233,11 +262,11 @@ func (s *ScenarioResult) add(run Run) {
 	var qps, latency float64
 	for _, run := range s.Runs {
 		qps += run.QPS / float64(len(s.Runs))
-		if run.Latency.MeanWrk == nil {
+		if mean := run.AverageLatency(); mean != nil {
+			latency += *mean / 1000 / float64(len(s.Runs))
+		} else {
 			latency = math.NaN()
-			continue
 		}
-		latency += *run.Latency.MeanWrk / 1000 / float64(len(s.Runs))
 	}
 	s.QPS = &qps
 	if !math.IsNaN(latency) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"armrepro/bench"
+	"armrepro/bench/load"
 )
 
 // csvHeader names the columns. It only ever grows at its end, so that files of
@@ -17,9 +18,10 @@ import (
 // empty field.
 var csvHeader = []string{
 	"started", "tool_version", "verdict", "scenario", "run",
-	"requests", "seconds", "qps", "bytes", "reconnects", "load_busy_cores",
+	"requests", "seconds", "qps", "bytes", "reconnects", "load_busy_cores", "rate", "unsent",
 	"latency_mean_us", "latency_mean_wrk_us", "latency_stdev_us", "latency_max_us",
 	"latency_p50_us", "latency_p90_us", "latency_p99_us", "latency_p999_us",
+	"service_mean_us", "service_p50_us", "service_p90_us", "service_p99_us", "service_p999_us",
 	"errors_connect", "errors_read", "errors_write", "errors_timeout", "errors_status",
 	"cpu_gateway_cores", "cpu_gateway_wait_cores", "cpu_upstream_cores", "cpu_load_cores", "cpu_etcd_cores", "cpu_steal_cores",
 	"rss_gateway_bytes", "rss_upstream_bytes", "rss_load_bytes", "rss_etcd_bytes",
@@ -46,20 +48,30 @@ func writeCSV(w io.Writer, results []bench.Result, _ Options) error {
 	for _, r := range results {
 		r = printable(r)
 		context := csvContext(r)
-		line := func(scenario string, i int, run bench.Run) error {
+		line := func(scenario, number string, run bench.Run) error {
 			fields := []string{r.Started.UTC().Format(time.RFC3339), csvText(r.Tool.Version), csvText(string(r.Verdict)),
-				csvText(scenario), strconv.Itoa(i + 1)}
+				csvText(scenario), number}
 			return out.Write(append(append(fields, csvRun(run)...), context...))
 		}
 		for _, s := range r.Scenarios {
 			for i, run := range s.Runs {
-				if err := line(s.Name, i, run); err != nil {
+				if err := line(s.Name, strconv.Itoa(i+1), run); err != nil {
+					return err
+				}
+			}
+			if s.Maximum != nil {
+				if err := line(s.Name, "maximum", *s.Maximum); err != nil {
+					return err
+				}
+			}
+			for _, point := range s.Sweep {
+				if err := line(s.Name, shortest(100*point.Share)+"%", point.Run); err != nil {
 					return err
 				}
 			}
 		}
 		if r.Control != nil {
-			if err := line(controlScenario, 0, *r.Control); err != nil {
+			if err := line(controlScenario, "1", *r.Control); err != nil {
 				return err
 			}
 		}
@@ -72,8 +84,10 @@ func writeCSV(w io.Writer, results []bench.Result, _ Options) error {
 func csvRun(run bench.Run) []string {
 	l, e := run.Latency, run.Errors
 	fields := []string{count(run.Requests), csvFloat(run.Seconds), csvFloat(run.QPS), count(run.Bytes), count(run.Reconnects),
-		csvFloat(run.Busy)}
-	for _, v := range []*float64{l.Mean, l.MeanWrk, l.Stdev, l.Max, l.P50, l.P90, l.P99, l.P999} {
+		csvFloat(run.Busy), csvPositive(run.Rate, csvFloat), csvPositive(run.Unsent, count)}
+	service := cmp.Or(run.Service, &load.Latency{})
+	for _, v := range []*float64{l.Mean, l.MeanWrk, l.Stdev, l.Max, l.P50, l.P90, l.P99, l.P999,
+		service.Mean, service.P50, service.P90, service.P99, service.P999} {
 		fields = append(fields, csvFigure(v, csvFloat))
 	}
 	for _, n := range []uint64{e.Connect, e.Read, e.Write, e.Timeout, e.Status} {

@@ -121,6 +121,7 @@ func settingsSection(r bench.Result) section {
 		{"duration", fmt.Sprintf("%s a run, after %s of warm-up", seconds(s.DurationS), seconds(s.WarmupS))},
 		{"runs", fmt.Sprintf("%d a scenario", s.Runs)},
 		{"connections", fmt.Sprintf("%d, over %s", s.Connections, plural(s.Threads, "thread"))},
+		{"load", loadFact(s)},
 		{"timeout", seconds(s.TimeoutS)},
 		{"pinning", pinning(s.Pins)},
 		{"upstreams", strconv.Itoa(s.Upstreams)},
@@ -166,4 +167,15 @@ func pinning(p *bench.Pins) string {
 		return name + " on CPU " + cpus
 	}
 	return part("gateway", p.Gateway) + ", " + part("upstream", p.Upstream) + ", " + part("load", p.Load)
+}
+
+// loadFact says what decides when a request is sent.
+func loadFact(s bench.Settings) string {
+	switch {
+	case s.RateShare > 0:
+		return percent(s.RateShare) + " of the scenario's maximum, whatever the answers do (open loop)"
+	case s.Rate > 0:
+		return rate(s.Rate) + " requests/sec, whatever the answers do (open loop)"
+	}
+	return "closed loop: a connection sends when it has its answer"
 }

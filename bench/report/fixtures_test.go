@@ -23,6 +23,7 @@ var fixtures = map[string]func() bench.Result{
 		r.Gateway.Plugins = manyPlugins
 		return r
 	},
+	"sweep":   sweepResult,
 	"wide":    wideResult,
 	"hostile": hostileResult,
 }
@@ -52,6 +53,32 @@ func validResult() bench.Result {
 		Control: new(withoutGateway(run(52310.77, 301))),
 		Verdict: bench.Valid,
 	}
+}
+
+// sweepResult was measured at a share of the maximum, and at others besides.
+func sweepResult() bench.Result {
+	r := validResult()
+	r.Settings.RateShare = 0.75
+	r.Settings.Sweep = []float64{0.1, 0.5, 0.905}
+	atRate := func(rate float64) bench.Run {
+		v := run(rate-0.5, 700)
+		v.Rate, v.Latency.MeanWrk = rate, nil
+		service := v.Latency
+		service.P99 = new(500.0)
+		v.Service = &service
+		return v
+	}
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		s.Maximum = new(run(16000, 1000))
+		s.Runs = []bench.Run{atRate(12000), atRate(12000)}
+		s.QPS, s.LatencyMs = new(11999.5), new(0.7)
+		for _, share := range r.Settings.Sweep {
+			s.Sweep = append(s.Sweep, bench.SweepRun{Share: share, Run: atRate(16000 * share)})
+		}
+		s.Sweep[2].Run.Unsent = 321
+	}
+	return r
 }
 
 func warningsResult() bench.Result {

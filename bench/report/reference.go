@@ -157,6 +157,9 @@ func unfair(r bench.Result, s bench.ScenarioResult, ref reference) []string {
 			publishedConnections, plural(publishedWorkers, "worker"), plural(publishedUpstreams, "upstream"),
 			set.Connections, set.Workers, set.Upstreams))
 	}
+	if set.Rate > 0 || set.RateShare > 0 {
+		why = append(why, "published at the gateway's maximum, not at a fixed rate")
+	}
 	if s.QPS == nil {
 		why = append(why, "this scenario has no average")
 	}

@@ -208,7 +208,10 @@ func TestCSV(t *testing.T) {
 		records := readCSV(t, write(t, "csv", Options{}, r))
 		runs := 0
 		for _, s := range r.Scenarios {
-			runs += len(s.Runs)
+			runs += len(s.Runs) + len(s.Sweep)
+			if s.Maximum != nil {
+				runs++
+			}
 		}
 		if r.Control != nil {
 			runs++

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"armrepro/bench"
+	"armrepro/bench/load"
 )
 
 // scenarioGrid is the table of one scenario: a column for each run and their
@@ -32,6 +33,9 @@ func scenarioGrid(r bench.Result, s bench.ScenarioResult) grid {
 		{title: "Peak memory", rows: memoryRows(s.Runs)},
 	}
 	g.notes = []string{spreadLine(s.Runs)}
+	if s.Maximum != nil {
+		g.notes = append(g.notes, "The maximum that the rate is a share of, in a closed loop: "+rate(s.Maximum.QPS)+" requests/sec")
+	}
 	for i := range s.Runs {
 		g.header = append(g.header, ordinal(i+1))
 	}
@@ -74,15 +78,79 @@ func newRow(label string, runs []bench.Run, cell func(bench.Run) string, average
 	return row{label: label, cells: append(cells, average)}
 }
 
-// averageRows are the two rows of the published tables.
+// averageRows are the two rows of the published tables, below what was asked
+// for if that was a fixed rate.
 func averageRows(s bench.ScenarioResult) []row {
 	average := figure(s.LatencyMs, func(ms float64) string { return milliseconds(ms * 1000) })
-	return []row{
+	return append(rateRows(s.Runs),
 		newRow("Requests/sec", s.Runs, func(run bench.Run) string { return rate(run.QPS) }, figure(s.QPS, rate)),
 		newRow("Avg latency", s.Runs, func(run bench.Run) string {
-			return figure(run.Latency.MeanWrk, milliseconds)
+			return figure(run.AverageLatency(), milliseconds)
 		}, average),
+	)
+}
+
+// rateRows say what rate was asked for, if any was.
+func rateRows(runs []bench.Run) []row {
+	if len(runs) == 0 || runs[0].Rate == 0 {
+		return nil
 	}
+	return []row{newRow("Asked for", runs, func(run bench.Run) string { return rate(run.Rate) }, "")}
+}
+
+// sweepGrid is the table of a scenario's latency at shares of its maximum: a
+// column for each share.
+func sweepGrid(r bench.Result, s bench.ScenarioResult) grid {
+	g := scenarioGrid(r, bench.ScenarioResult{Name: s.Name, Title: s.Title})
+	g.title += ", at shares of its maximum"
+	g.header = []string{""}
+	g.marks = nil
+	if !counts(r) {
+		g.marks = []string{"INVALID or interrupted: see the verdict"}
+	}
+	var runs []bench.Run
+	for _, point := range s.Sweep {
+		g.header = append(g.header, shortest(100*point.Share)+" %")
+		runs = append(runs, point.Run)
+	}
+	percentiles := func(get func(bench.Run) *load.Latency) []row {
+		line := func(label string, figureOf func(*load.Latency) *float64) row {
+			return sweepRow(label, runs, func(run bench.Run) string {
+				l := get(run)
+				if l == nil {
+					return missing
+				}
+				return figure(figureOf(l), milliseconds)
+			})
+		}
+		return []row{
+			line("mean", func(l *load.Latency) *float64 { return l.Mean }),
+			line("p50", func(l *load.Latency) *float64 { return l.P50 }),
+			line("p90", func(l *load.Latency) *float64 { return l.P90 }),
+			line("p99", func(l *load.Latency) *float64 { return l.P99 }),
+			line("p99.9", func(l *load.Latency) *float64 { return l.P999 }),
+		}
+	}
+	g.groups = []group{
+		{rows: []row{
+			sweepRow("Asked for", runs, func(run bench.Run) string { return rate(run.Rate) }),
+			sweepRow("Requests/sec", runs, func(run bench.Run) string { return rate(run.QPS) }),
+			sweepRow("never sent", runs, func(run bench.Run) string { return count(run.Unsent) }),
+		}},
+		{title: "Latency, from when due", rows: percentiles(func(run bench.Run) *load.Latency { return &run.Latency })},
+		{title: "Latency, from when sent", rows: percentiles(func(run bench.Run) *load.Latency { return run.Service })},
+		{title: "CPU, % of one core", rows: []row{
+			sweepRow("gateway", runs, func(run bench.Run) string { return figure(run.CPU.Gateway, cores) }),
+		}},
+	}
+	return g
+}
+
+// sweepRow is a row with one cell a run and no average.
+func sweepRow(label string, runs []bench.Run, cell func(bench.Run) string) row {
+	r := newRow(label, runs, cell, "")
+	r.cells = r.cells[:len(runs)]
+	return r
 }
 
 // percentileRows have no average: the mean of percentiles is the percentile of
@@ -173,7 +241,7 @@ func spreadLine(runs []bench.Run) string {
 		return label + missing + " (fewer than two runs)"
 	}
 	return label + "requests/sec " + spread(runs, func(run bench.Run) *float64 { return &run.QPS }) +
-		", avg latency " + spread(runs, func(run bench.Run) *float64 { return run.Latency.MeanWrk })
+		", avg latency " + spread(runs, func(run bench.Run) *float64 { return run.AverageLatency() })
 }
 
 func spread(runs []bench.Run, get func(bench.Run) *float64) string {

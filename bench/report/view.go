@@ -85,11 +85,14 @@ func newView(r bench.Result, opts Options) (view, error) {
 		control:  controlLine(r),
 		warnings: r.Warnings,
 		sections: []section{machineSection(r.Machine), settingsSection(r)},
-		legend:   "Avg latency is the mean that wrk would print; p50, p90, p99 are uncorrected.",
+		legend:   legend(r.Settings),
 	}
 	v.level, v.verdict = verdict(r)
 	for _, s := range r.Scenarios {
 		v.tables = append(v.tables, scenarioGrid(r, s))
+		if len(s.Sweep) > 0 {
+			v.tables = append(v.tables, sweepGrid(r, s))
+		}
 	}
 	if opts.References {
 		var err error
@@ -98,6 +101,14 @@ func newView(r bench.Result, opts Options) (view, error) {
 		}
 	}
 	return v, nil
+}
+
+// legend says how the latencies are meant.
+func legend(s bench.Settings) string {
+	if s.Rate > 0 || s.RateShare > 0 {
+		return "Latencies count from when a request was due, whenever it was sent."
+	}
+	return "Avg latency is the mean that wrk would print; p50, p90, p99 are uncorrected."
 }
 
 func heading(r bench.Result) string {
