@@ -217,7 +217,7 @@ func (r *runner) load(ctx context.Context, phase string, cfg load.Config, worker
 		r.Progress.End(nil)
 		return nil, cause(ctx, err)
 	}
-	after.since(before, &run)
+	after.since(before, len(workers), &run)
 	pids.peakRSS(r.Root, &run)
 	r.Progress.End(&run)
 	return &run, cause(ctx, err)

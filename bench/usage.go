@@ -60,7 +60,7 @@ func sum[T ~int64 | ~uint64](read func(pid int) (T, error), pids ...int) *T {
 }
 
 // since fills in run's CPU with what was used between before and u.
-func (u usage) since(before usage, run *Run) {
+func (u usage) since(before usage, workers int, run *Run) {
 	elapsed := u.at.Sub(before.at)
 	cores := func(from, to *time.Duration) *float64 {
 		if from == nil || to == nil || elapsed <= 0 {
@@ -71,6 +71,10 @@ func (u usage) since(before usage, run *Run) {
 	}
 	run.CPU.Gateway = cores(before.gateway, u.gateway)
 	run.CPU.GatewayWait = cores(before.wait, u.wait)
+	if wait := run.CPU.GatewayWait; wait != nil && run.CPU.Gateway != nil {
+		// Threads of one worker can wait at the same time.
+		*wait = min(*wait, max(0, float64(workers)-*run.CPU.Gateway))
+	}
 	run.CPU.Upstream = cores(before.upstream, u.upstream)
 	run.CPU.Etcd = cores(before.etcd, u.etcd)
 	run.CPU.Steal = cores(before.steal, u.steal)

@@ -39,7 +39,7 @@ func (r *Runner) runTLS(m *Measurement) error {
 	t.watch(ctx, cancel)
 	connections.Wait()
 	if r.cfg.Rate > 0 {
-		due := int64(time.Since(m.began).Seconds() * r.cfg.Rate)
+		due := int64(min(time.Since(m.began), r.cfg.Duration).Seconds() * r.cfg.Rate)
 		t.unsent = uint64(max(0, due-t.sent.Load()))
 	}
 	m.add(&t.counters)
@@ -66,24 +66,34 @@ func (t *tlsRun) watch(ctx context.Context, cancel func()) {
 				counted, last = t.requests, now
 			}
 			t.mu.Unlock()
-			if t.runner.stop.Load() || t.enough() {
+			if t.runner.stop.Load() || t.over(ctx) {
 				cancel()
 			}
 		}
 	}
 }
 
-func (t *tlsRun) enough() bool {
+// over says that the run has come to its end.
+func (t *tlsRun) over(ctx context.Context) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.runner.cfg.Requests > 0 && t.requests >= uint64(t.runner.cfg.Requests)
+	return t.ended(ctx)
 }
 
-// count changes the counters, unless the run is over.
+// ended is over for whoever holds the lock. A socket's deadline, or this
+// goroutine, can be a moment ahead of the context.
+func (t *tlsRun) ended(ctx context.Context) bool {
+	cfg := &t.runner.cfg
+	return ctx.Err() != nil || time.Since(t.began) >= cfg.Duration ||
+		cfg.Requests > 0 && t.requests >= uint64(cfg.Requests)
+}
+
+// count changes the counters, unless the run is over: what fails then fails
+// because of that.
 func (t *tlsRun) count(ctx context.Context, change func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if ctx.Err() == nil && !(t.runner.cfg.Requests > 0 && t.requests >= uint64(t.runner.cfg.Requests)) {
+	if !t.ended(ctx) {
 		change()
 	}
 }
@@ -91,7 +101,7 @@ func (t *tlsRun) count(ctx context.Context, change func()) {
 // connection keeps one connection busy until ctx ends.
 func (t *tlsRun) connection(ctx context.Context) {
 	due := time.Duration(noRequest)
-	for down := false; ctx.Err() == nil; {
+	for down := false; !t.over(ctx); {
 		conn, err := t.dial(ctx)
 		if err != nil {
 			if !down {
@@ -124,7 +134,7 @@ func (t *tlsRun) dial(ctx context.Context) (net.Conn, error) {
 func (t *tlsRun) requestsOn(ctx context.Context, conn net.Conn, due time.Duration) time.Duration {
 	p := parser{bodiless: t.runner.cfg.Method == http.MethodHead}
 	buf := make([]byte, 16<<10)
-	for answered := false; ; answered = true {
+	for answered := false; !t.over(ctx); answered = true {
 		if due == noRequest {
 			if due = t.takeTurn(ctx); ctx.Err() != nil {
 				return noRequest
@@ -157,6 +167,7 @@ func (t *tlsRun) requestsOn(ctx context.Context, conn net.Conn, due time.Duratio
 		}
 		p.reset()
 	}
+	return noRequest
 }
 
 // takeTurn waits until the next request is due.
