@@ -19,6 +19,9 @@ type comparison struct {
 	figures  []figure
 	pairs    int
 	duration time.Duration
+	// remark, if there is one, says what the samples themselves tell against
+	// the figures.
+	remark func(peers, owns []sample) string
 }
 
 // row is one figure of a comparison, as the table shows it.
@@ -121,6 +124,9 @@ func (c comparison) quotients(peer, own sample) string {
 // rows sums the samples up, pair i being peers[i] and owns[i].
 func (c comparison) rows(peers, owns []sample, slack float64) ([]row, error) {
 	note, failures := errorNote(peers, owns)
+	if c.remark != nil {
+		note = joinNotes(note, c.remark(peers, owns))
+	}
 	var rows []row
 	for _, f := range c.figures {
 		values := [2][]float64{}
@@ -147,6 +153,10 @@ func (c comparison) rows(peers, owns []sample, slack float64) ([]row, error) {
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+func joinNotes(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "; ")
 }
 
 // errorNote words the errors that the generators counted. failures says that

@@ -149,6 +149,31 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+func TestIdleProxy(t *testing.T) {
+	t.Parallel()
+	// A second of 100 requests in which the proxy used so much.
+	busy := func(share float64) []sample {
+		return []sample{{output: output{requests: 100, qps: 100}, proxyCPU: time.Duration(share * float64(time.Second))}}
+	}
+	if note := idleProxy(busy(0.95), busy(0.97)); note != "" {
+		t.Errorf("a busy proxy: %q", note)
+	}
+	for _, sides := range [][2]float64{{0.95, 0.8}, {0.8, 0.95}} {
+		if note := idleProxy(busy(sides[0]), busy(sides[1])); !strings.Contains(note, "only 80% busy") {
+			t.Errorf("%v: %q", sides, note)
+		}
+	}
+	var calls []string
+	c := newComparison(&calls, atLeast(1))
+	c.remark = idleProxy
+	rows, err := c.rows(
+		[]sample{{output: output{requests: 1, qps: 1, errors: load.Errors{Read: 1}}}},
+		[]sample{{output: output{requests: 1, qps: 1}}}, 1)
+	if err != nil || rows[0].note != "errors on the left: read 1; on the right: none; "+idleProxy(busy(0), busy(0)) {
+		t.Errorf("%+v, %v", rows, err)
+	}
+}
+
 func TestOutOfReach(t *testing.T) {
 	t.Parallel()
 	s := &session{openFiles: 10100, ephemeral: portRange{32768, 60999}}
@@ -181,6 +206,10 @@ func TestTable(t *testing.T) {
 			ratios: ratios{1.0512, 0.98, 1.1, 998.2, 1049}, verdict: missed, note: "errors on the left: read 1; on the right: none",
 		},
 	}
+	s.rows = append(s.rows, row{
+		section: "pinned", name: "both: proxy busy", format: formatShare,
+		ratios: ratios{1, 0.9, 1.1, 0.97, 0.98}, note: s.rows[2].note,
+	})
 	s.skip("straight", "-t1 -c10000", "the limit on open files is 1024 (ulimit -n)")
 	s.rows = append(s.rows, row{
 		section: "bytes", name: "generator: bytes per request", format: formatBytes, bound: exactly(),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"armrepro/bench/machine"
@@ -114,14 +115,32 @@ func (s *session) unpinned(ctx context.Context) error {
 }
 
 // faithful compares what is measured of the proxy with both peers and with both
-// of our own. Next to the figures it shows how busy the proxy was: they say
+// of our own. Next to the figures it shows how busy the proxy was, since they say
 // something only while it is the bottleneck.
 func (s *session) faithful(ctx context.Context, section string, st *stack, figures ...figure) error {
 	c := s.comparison(section, "both", faithfulPairs)
 	c.servers, c.figures = st.servers(), append(figures, proxyBusy())
+	c.remark = idleProxy
 	c.peer = observed(s.wrk(usual(st.viaNginx)), st.nginx, st.proxy)
 	c.own = observed(s.load(usual(st.viaOwn)), st.own, st.proxy)
 	return s.compare(ctx, c)
+}
+
+// idleProxy says so if the proxy was not the bottleneck.
+func idleProxy(peers, owns []sample) string {
+	const enough = 0.9
+	busy := math.Inf(1)
+	for _, side := range [][]sample{peers, owns} {
+		var shares []float64
+		for _, s := range side {
+			shares = append(shares, proxyBusy().of(s))
+		}
+		busy = min(busy, median(shares))
+	}
+	if busy >= enough {
+		return ""
+	}
+	return fmt.Sprintf("the proxy was only %s busy: something else was the limit, so this says little about the peers", formatShare(busy))
 }
 
 // twoCPUs is where to measure faithfulness; nil, with a row that says so, where

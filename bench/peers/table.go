@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -27,8 +28,11 @@ func writeTable(w io.Writer, rows []row) error {
 	for _, r := range rows {
 		mark := ""
 		if r.note != "" {
-			mark = fmt.Sprintf(" [%d]", len(notes)+1)
-			notes = append(notes, r.note)
+			// The rows of one comparison share their note.
+			if !slices.Contains(notes, r.note) {
+				notes = append(notes, r.note)
+			}
+			mark = fmt.Sprintf(" [%d]", slices.Index(notes, r.note)+1)
 		}
 		name := r.section
 		if name == section {
