@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -35,7 +37,7 @@ func runGateway(ctx context.Context, args []string, s streams) error {
 	fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", gateway.DefaultPrometheusListen, "serve the metrics here; empty means nowhere")
 	fs.StringSliceVar(&cfg.Etcd, "etcd", []string{"http://127.0.0.1:2379"}, "URLs of etcd")
 	fs.StringVar(&cfg.Prefix, "etcd-prefix", gateway.DefaultPrefix, "prefix of the keys in etcd")
-	fs.StringVar(&cfg.AdminKey, "admin-key", "", "key of the Admin API (default: a random one, which is logged)")
+	fs.StringVar(&cfg.AdminKey, "admin-key", "", "key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", else a random one, which is logged)")
 	fs.StringVar(&dialect, "dialect", gateway.V3.String(), "answer on the Admin API as APISIX 2.x (v2) or 3.x (v3) does")
 	fs.StringVar(&fault, "fault", "", "fail on demand, for tests: a list such as slow-start=2s,admin-status=403;\nknown are "+strings.Join(gateway.FaultNames(), ", "))
 	logs.add(fs)
@@ -62,6 +64,7 @@ func serveGateway(ctx context.Context, cfg gateway.Config) error {
 	if _, err := machine.RaiseNoFile(); err != nil {
 		log.Warn().Err(err).Msg("could not raise the limit of open files")
 	}
+	cfg.AdminKey = cmp.Or(cfg.AdminKey, os.Getenv(proxycheck.AdminKeyEnv))
 	if cfg.AdminKey == "" {
 		cfg.AdminKey = rand.Text()
 		log.Info().Str("admin-key", cfg.AdminKey).Msg("made an admin key")

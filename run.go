@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"armrepro/bench"
 	"armrepro/bench/load"
 	"armrepro/bench/machine"
+	"armrepro/proxycheck"
 )
 
 const runAbout = `Measures the gateway in both scenarios of the published benchmark and prints the table.
@@ -59,7 +61,7 @@ func (o *runOptions) addEnvironment(fs *pflag.FlagSet) {
 	fs.StringVar(&o.apisixHome, "apisix-home", "", "folder of the installed APISIX (default: the usual places)")
 	fs.StringVar(&o.gatewayURL, "gateway-url", "", "data plane of the gateway to attach to (default http://127.0.0.1 with --gateway-port)")
 	fs.StringVar(&o.adminURL, "admin-url", "", "Admin API of the gateway to attach to (default: port 9180, else the gateway's)")
-	fs.StringVar(&o.adminKey, "admin-key", "", "key of the Admin API (default: a random one; needed to attach)")
+	fs.StringVar(&o.adminKey, "admin-key", "", "key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", else a random one; needed to attach)")
 	fs.StringSliceVar(&o.etcd, "etcd", nil, "client URLs of an existing etcd to use instead of the embedded one")
 	fs.StringVar(&o.etcdPrefix, "etcd-prefix", "", "prefix of the gateway's keys in etcd (default: a new one)")
 	fs.VarP((*countValue)(&o.workers), "workers", "", "worker processes that the gateway has to run")
@@ -117,6 +119,7 @@ func (o *runOptions) gatewayAddress() string {
 
 // check says whether the flags can be meant, and reads the scenarios.
 func (o *runOptions) check() error {
+	o.adminKey = cmp.Or(o.adminKey, os.Getenv(proxycheck.AdminKeyEnv))
 	if !slices.Contains(gatewayKinds(), o.gateway) {
 		return usagef("--gateway: %q is none of %s", o.gateway, strings.Join(gatewayKinds(), ", "))
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -63,6 +64,10 @@ type builtin struct {
 	closeErr  error
 }
 
+// AdminKeyEnv is the variable from which commands take the Admin API's key if
+// no flag gives it.
+const AdminKeyEnv = "ARMREPRO_ADMIN_KEY"
+
 // StartBuiltin starts the built-in gateway as a child process and returns when
 // its Admin API answers.
 func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
@@ -104,14 +109,20 @@ func (b *builtin) start(ctx context.Context) error {
 		"--prometheus-listen", hostPort(b.cfg.PrometheusPort),
 		"--etcd", strings.Join(b.cfg.Etcd, ","),
 		"--etcd-prefix", b.cfg.EtcdPrefix,
-		"--admin-key", b.cfg.AdminKey,
 		"--dialect", b.cfg.Dialect,
 	}
 	if b.cfg.Fault != "" {
 		args = append(args, "--fault", b.cfg.Fault)
 	}
 	var err error
-	if b.child, err = process.Start(process.Config{Path: b.cfg.Path, Args: args}); err != nil {
+	b.child, err = process.Start(process.Config{
+		Path: b.cfg.Path,
+		Args: args,
+		// Everybody can read a command line, but only this user its
+		// environment.
+		Env: append(os.Environ(), AdminKeyEnv+"="+b.cfg.AdminKey),
+	})
+	if err != nil {
 		return err
 	}
 	go b.watch(b.child)

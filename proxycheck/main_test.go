@@ -40,7 +40,7 @@ func runGateway(args []string) int {
 	fs.StringVar(&cfg.AdminListen, "admin-listen", "", "")
 	fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", "", "")
 	fs.StringVar(&cfg.Prefix, "etcd-prefix", "", "")
-	fs.StringVar(&cfg.AdminKey, "admin-key", "", "")
+	cfg.AdminKey = os.Getenv(AdminKeyEnv)
 	etcd := fs.String("etcd", "", "")
 	dialect := fs.String("dialect", "", "")
 	fault := fs.String("fault", "", "")
