@@ -120,8 +120,20 @@ func (c *core) warn(code, text, hint string) {
 	c.log.Warn().Str("code", code).Str("hint", hint).Msg(text)
 }
 
-// apply makes the route live, or says why it isn't.
+// apply makes the route live, or says why it isn't: that the gateway has ended
+// says more than that it doesn't answer.
 func (c *core) apply(ctx context.Context, r Route) error {
+	if isClosed(c.done) {
+		return c.ended()
+	}
+	err := c.makeLive(ctx, r)
+	if err != nil && isClosed(c.done) {
+		return c.ended()
+	}
+	return err
+}
+
+func (c *core) makeLive(ctx context.Context, r Route) error {
 	ctx, cancel := c.whileAlive(ctx)
 	defer cancel()
 	if err := c.keepClear(ctx, r.Path); err != nil {

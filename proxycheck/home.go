@@ -20,16 +20,8 @@ const maxHomeBytes = 83
 // code, so all that a run writes, nginx.conf, sockets, logs, lands here and the
 // install stays as it is.
 type home struct {
-	dir string
-	// lock is held for as long as this process lives: it tells a home that
-	// is in use from one that a killed run has left.
-	lock *os.File
+	*Folder
 }
-
-const (
-	homePrefix = "armrepro-gateway-"
-	lockName   = "lock"
-)
 
 // newHome makes a home in runDir, or where runDir is empty in the first
 // temporary folder that will do.
@@ -59,13 +51,13 @@ func newHomeIn(parent string, in *Install) (*home, error) {
 	if err := checkHomeParent(parent); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(parent, homePrefix)
+	folder, err := newFolder(parent, homePrefix)
 	if err != nil {
 		return nil, err
 	}
-	h := &home{dir: dir}
+	h := &home{folder}
 	if err := h.fill(in); err != nil {
-		return nil, errors.Join(err, h.remove())
+		return nil, errors.Join(err, h.Remove())
 	}
 	return h, nil
 }
@@ -84,22 +76,9 @@ func checkHomeParent(parent string) error {
 	return nil
 }
 
-// fill locks the home and lays the links.
+// fill opens the home to the workers and lays the links.
 func (h *home) fill(in *Install) error {
 	if err := os.Chmod(h.dir, 0o755); err != nil {
-		return err
-	}
-	// Locked before it gets its name, so that nobody takes it for a
-	// leftover in between.
-	unnamed := h.path(lockName + ".new")
-	var err error
-	if h.lock, err = os.OpenFile(unnamed, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err != nil {
-		return err
-	}
-	if locked, err := tryLock(h.lock); err != nil || !locked {
-		return errors.Join(fmt.Errorf("lock %s", unnamed), err)
-	}
-	if err := os.Rename(unnamed, h.path(lockName)); err != nil {
 		return err
 	}
 	for _, dir := range []string{"conf", "logs"} {
@@ -171,16 +150,5 @@ func (h *home) emptyAccessLog() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return err
-}
-
-// remove removes the home and gives up the lock, in this order: an unlocked
-// home may be removed by anybody. It may be called twice.
-func (h *home) remove() error {
-	if h.lock == nil {
-		return os.RemoveAll(h.dir)
-	}
-	err := os.RemoveAll(h.dir)
-	h.lock.Close()
 	return err
 }

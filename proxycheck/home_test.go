@@ -33,7 +33,7 @@ func TestHomeLinks(t *testing.T) {
 			t.Errorf("%s: the home has mode %v, %v", version, info.Mode(), err)
 		}
 		for range 2 {
-			if err := h.remove(); err != nil {
+			if err := h.Remove(); err != nil {
 				t.Error(err)
 			}
 		}
@@ -85,7 +85,7 @@ func TestHomeParents(t *testing.T) {
 			if real, _ := filepath.EvalSymlinks(h.dir); real != h.dir {
 				t.Errorf("%s: the home %s is really %s", tt.name, h.dir, real)
 			}
-			if err := h.remove(); err != nil {
+			if err := h.Remove(); err != nil {
 				t.Error(err)
 			}
 			continue
@@ -147,7 +147,7 @@ func TestSweep(t *testing.T) {
 		t.Error("the sweep followed a link")
 	}
 	sameChecksums(t, before, checksums(t, inst.Home))
-	if err := alive.remove(); err != nil {
+	if err := alive.Remove(); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,7 @@
 package proxycheck
 
 import (
+	"cmp"
 	"context"
 	"debug/elf"
 	"errors"
@@ -220,8 +221,8 @@ func (in *Install) readVersion(ctx context.Context) error {
 	luajit, printed, perr := parseVersionOutput(out)
 	if err != nil || perr != nil {
 		return &HintError{
-			Err:  fmt.Errorf("run %s version: %w; it printed: %s", in.CLI, errors.Join(err, perr), lastLines(string(out), 5)),
-			Hint: "run it in " + in.Home + " to see what is missing",
+			Err:  fmt.Errorf("run %s version: %w; it printed: %s", in.CLI, cmp.Or(err, perr), gist(string(out))),
+			Hint: cmp.Or(failureHint(string(out)), "run it in "+in.Home+" to see what is missing"),
 		}
 	}
 	file, err := os.ReadFile(filepath.Join(in.Home, versionLua))
@@ -326,6 +327,23 @@ func (in *Install) environ(dir string) []string {
 		path += ":/usr/local/bin:/usr/bin:/bin"
 	}
 	return append(env, "PATH="+path, "PWD="+dir)
+}
+
+// gist is what matters of what a Lua program printed: the beginning of the error
+// that ended it, without the traceback, or else the last lines.
+func gist(out string) string {
+	text, _, traced := strings.Cut(out, "\nstack traceback:")
+	if !traced {
+		return lastLines(out, 5)
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.Contains(line, "luajit: ") {
+			lines = lines[i:min(i+2, len(lines))]
+			break
+		}
+	}
+	return lastLines(strings.Join(lines, "\n"), 5)
 }
 
 // lastLines is the end of s, at most n lines, as one line.

@@ -105,6 +105,17 @@ var findFailures = []findFailure{
 		want: "cannot open file", hint: "see what is missing",
 	},
 	{
+		name: "missing Lua module",
+		change: func(t *testing.T, root string, cfg *FindConfig) {
+			path := remove(t, root, "usr/local/apisix/bin/apisix")
+			script := "#!/bin/sh\necho \"luajit: x.lua:1: module 'tinyyaml' not found:\"\necho 'stack traceback:'\nexit 1\n"
+			if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		},
+		want: "exit status 1; it printed: luajit: x.lua:1: module 'tinyyaml' not found:", hint: "make deps",
+	},
+	{
 		name: "no version in the file",
 		change: func(t *testing.T, root string, cfg *FindConfig) {
 			path := remove(t, root, "usr/local/apisix/bin/apisix")
@@ -223,6 +234,31 @@ func TestParseVersionOutput(t *testing.T) {
 			t.Errorf("%q is no error", in)
 		}
 	}
+}
+
+func TestGist(t *testing.T) {
+	t.Parallel()
+	const missing = "luajit ./apisix/cli/apisix.lua version\n/usr/local/openresty/luajit/bin/luajit: ./apisix/cli/file.lua:18: module 'tinyyaml' not found:\n\tno field package.preload['tinyyaml']\n\tno file '/x.lua'\nstack traceback:\n\t[C]: in function 'require'\n\t[C]: at 0x5648dbd4e380\n"
+	for in, want := range map[string]string{
+		missing:                      "/usr/local/openresty/luajit/bin/luajit: ./apisix/cli/file.lua:18: module 'tinyyaml' not found: | \tno field package.preload['tinyyaml']",
+		"a\nb\nc\nd\ne\nf\n":         "b | c | d | e | f",
+		"odd\nstack traceback:\n\tx": "odd",
+		"":                           "",
+	} {
+		if got := gist(in); got != want {
+			t.Errorf("gist(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzGist(f *testing.F) {
+	f.Add("luajit: x\nstack traceback:\n")
+	f.Add("\nstack traceback:")
+	f.Fuzz(func(t *testing.T, out string) {
+		if got := gist(out); strings.Contains(got, "\n") {
+			t.Errorf("%q has several lines", got)
+		}
+	})
 }
 
 func FuzzParseVersionOutput(f *testing.F) {

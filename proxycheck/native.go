@@ -233,13 +233,13 @@ func (n *native) init(ctx context.Context) error {
 func (n *native) initEtcd(ctx context.Context) error {
 	_, err := n.cli(ctx, "init_etcd")
 	n.cleanEtcd = n.cfg.EtcdPrefix == "" && err == nil
-	if err != nil {
+	if err != nil && Hint(err) == "" {
 		return &HintError{
 			Err:  err,
 			Hint: fmt.Sprintf("see that etcd answers: curl %s/version", n.cfg.Etcd[0]),
 		}
 	}
-	return nil
+	return err
 }
 
 // cli runs one command of the apisix CLI in the home and returns what it
@@ -261,7 +261,11 @@ func (n *native) cli(ctx context.Context, command string) (string, error) {
 		return "", fmt.Errorf("apisix %s: %w; it had printed: %s", command, &timeoutError{context.Cause(ctx), errors.New("it is still running")}, said(p))
 	}
 	if err := p.Err(); err != nil {
-		return "", fmt.Errorf("apisix %s: %w: %s", command, err, said(p))
+		err = fmt.Errorf("apisix %s: %w: %s", command, err, said(p))
+		if hint := failureHint(p.Tail()); hint != "" {
+			return "", &HintError{Err: err, Hint: hint}
+		}
+		return "", err
 	}
 	return said(p), nil
 }
@@ -271,9 +275,9 @@ func (n *native) cli(ctx context.Context, command string) (string, error) {
 func said(p *process.Process) string {
 	first, rest, _ := strings.Cut(p.Tail(), "\n")
 	if strings.Contains(first, "/luajit ") {
-		return lastLines(rest, 5)
+		return gist(rest)
 	}
-	return lastLines(p.Tail(), 5)
+	return gist(p.Tail())
 }
 
 // startMaster starts the nginx master as a child. SIGKILL at our death would
@@ -403,7 +407,7 @@ func (n *native) Close() error {
 			errs = append(errs, removeKeys(n.cfg.Etcd, n.etcdPrefix))
 		}
 		if n.home != nil {
-			errs = append(errs, n.home.remove())
+			errs = append(errs, n.home.Remove())
 		}
 		if err := errors.Join(errs...); err != nil {
 			n.closeErr = fmt.Errorf("stop APISIX: %w", err)

@@ -68,6 +68,11 @@ func (p *prover) once(ctx context.Context, r Route) error {
 			Err:  fmt.Errorf("status %d", ans.status),
 			Hint: "the gateway doesn't reach the upstream: see that the addresses of the route are right from where it runs",
 		}
+	case ans.status == http.StatusNotFound:
+		return &HintError{
+			Err:  fmt.Errorf("status %d: %s", ans.status, adminMessage(ans)),
+			Hint: "the gateway accepted the route and doesn't serve it: see its error log, a Lua library may be missing",
+		}
 	case ans.status != http.StatusOK:
 		return fmt.Errorf("status %d: %s", ans.status, adminMessage(ans))
 	case r.WantBody != "" && string(ans.body) != r.WantBody:

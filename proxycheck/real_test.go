@@ -155,7 +155,7 @@ func startProduction(t *testing.T, inst *Install, etcd string) (*runningAPISIX, 
 		if err := endProcessesIn(context.Background(), h.dir); err != nil {
 			t.Error(err)
 		}
-		h.remove()
+		h.Remove()
 	})
 	r.config(t) // waits until it answers
 	theirs := Route{Path: "/theirs", WantBody: upstreamBody}

@@ -31,7 +31,7 @@ func Sweep(ctx context.Context, runDir string) error {
 	}
 	var errs []error
 	for _, dir := range dirs {
-		locks, err := filepath.Glob(filepath.Join(dir, homePrefix+"*", lockName))
+		locks, err := filepath.Glob(filepath.Join(dir, folderPrefix+"*", lockName))
 		if err != nil {
 			return fmt.Errorf("look for leftovers in %s: %w", dir, err)
 		}
