@@ -29,6 +29,7 @@ type conductor struct {
 
 	fit       *fitness
 	endpoints []string
+	folder    *proxycheck.Folder
 	etcd      *embed.Server
 	upstream  *process.Process
 	gateway   proxycheck.Gateway
@@ -109,7 +110,11 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 		return nil
 	}
 	begin := time.Now()
-	server, err := startEtcd(ctx, embed.Config{Listen: loopback(c.opts.etcdPort), Logger: c.log})
+	var err error
+	if c.folder, err = proxycheck.NewFolder("etcd"); err != nil {
+		return err
+	}
+	server, err := startEtcd(ctx, embed.Config{Listen: loopback(c.opts.etcdPort), Dir: c.folder.Path(), Logger: c.log})
 	if err != nil {
 		return err
 	}
@@ -243,6 +248,10 @@ func (c *conductor) tearDown() error {
 	if c.etcd != nil {
 		errs = append(errs, c.etcd.Close())
 		c.etcd = nil
+	}
+	if c.folder != nil {
+		errs = append(errs, c.folder.Remove())
+		c.folder = nil
 	}
 	return errors.Join(errs...)
 }
