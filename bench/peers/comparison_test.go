@@ -149,6 +149,28 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		verdicts []verdict
+		want     string
+	}{
+		{[]verdict{held, shown, skipped}, ""},
+		{[]verdict{held, missed, failing}, "bounds missed: 2"},
+		{[]verdict{skipped, skipped}, "nothing could be measured"},
+		{nil, "nothing could be measured"},
+	} {
+		var rows []row
+		for _, v := range test.verdicts {
+			rows = append(rows, row{verdict: v})
+		}
+		err := judge(rows)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: %v, want %q", test.verdicts, err, test.want)
+		}
+	}
+}
+
 func TestIdleProxy(t *testing.T) {
 	t.Parallel()
 	// A second of 100 requests in which the proxy used so much.

@@ -62,8 +62,8 @@ func comparePeers(ctx context.Context, opts options, stdout, stderr io.Writer) (
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "wrk %s and nginx %s against armrepro, %d CPUs, %s; %.1f cores were busy before the start\n\n",
-		s.tools.wrkVersion, s.tools.nginxVersion, runtime.NumCPU(), runtime.GOARCH, busy)
+	fmt.Fprintf(stdout, "wrk %s and nginx %s against armrepro; CPUs (%s): %d, of which %.1f were busy before the start\n\n",
+		s.tools.wrkVersion, s.tools.nginxVersion, runtime.GOARCH, runtime.NumCPU(), busy)
 	err = s.measureAll(ctx)
 	if len(s.rows) > 0 {
 		err = errors.Join(err, writeTable(stdout, s.rows))
@@ -85,14 +85,25 @@ func (s *session) measureAll(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	count := 0
-	for _, r := range s.rows {
+	return judge(s.rows)
+}
+
+// judge is an error if a bound was missed, or if all rows were skipped.
+func judge(rows []row) error {
+	measured, failed := 0, 0
+	for _, r := range rows {
+		if r.verdict != skipped {
+			measured++
+		}
 		if r.verdict.failed() {
-			count++
+			failed++
 		}
 	}
-	if count > 0 {
-		return &missedError{count}
+	switch {
+	case measured == 0:
+		return errors.New("nothing could be measured here")
+	case failed > 0:
+		return &missedError{failed}
 	}
 	return nil
 }
