@@ -16,8 +16,6 @@ type conn struct {
 	// lingering says that it has ended for writing, and that what still
 	// arrives is thrown away.
 	lingering bool
-	// paused says that reading waits until out has been sent.
-	paused bool
 	// since is when the current request began, or the last answer or idling.
 	since time.Time
 	// in is the beginning of a request's head.

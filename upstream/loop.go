@@ -108,8 +108,9 @@ func (l *loop) handle(ev eventloop.Event) error {
 	if ev.Ready&eventloop.Writable != 0 && len(c.out) > 0 {
 		l.flush(c)
 	}
-	if c.open && len(c.out) == 0 && (ev.Ready&(eventloop.Readable|hangUp) != 0 || c.paused) {
-		c.paused = false
+	// What could not be read while there was something to send is still
+	// reported with the event that lets it be sent.
+	if c.open && len(c.out) == 0 && ev.Ready&(eventloop.Readable|hangUp) != 0 {
 		l.receive(c, ev.Ready&hangUp != 0)
 	}
 	return nil
@@ -213,7 +214,6 @@ func (l *loop) receive(c *conn, hungUp bool) {
 		case len(c.out) > 0:
 			// No further request is read before this one's client has
 			// taken its answer.
-			c.paused = true
 			return
 		case n < len(l.buf) && !hungUp:
 			return

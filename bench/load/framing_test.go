@@ -36,7 +36,7 @@ func TestFraming(t *testing.T) {
 		{name: "no body", answer: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"},
 		{name: "chunked", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na\r\n" + body + "\r\n0\r\n\r\n"},
 		{name: "extensions and trailers", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na;q=\"v\"\r\n" + body + "\r\n0;last\r\nSum: 1\r\n\r\n"},
-		{name: "large", answer: "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 1000000)},
+		{name: "large", answer: "HTTP/1.1 200 OK\r\nContent-Length: 8000000\r\n\r\n" + strings.Repeat("x", 8000000)},
 		{name: "204", answer: "HTTP/1.1 204 No Content\r\n\r\n"},
 		{name: "304", answer: "HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\n\r\n"},
 		{name: "404", answer: "HTTP/1.1 404 Not Found\r\nContent-Length: 10\r\n\r\n" + body, status: true},

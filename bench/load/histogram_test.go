@@ -75,7 +75,7 @@ func TestPercentileRank(t *testing.T) {
 	h := newHistogram()
 	for n := 1; n <= 3000; n++ {
 		h.record(n, 1)
-		for _, p := range []int{1, 7, 50, 75, 90, 95, 99, 100} {
+		for _, p := range []int{1, 7, 29, 50, 57, 75, 90, 95, 99, 100} {
 			if got, want := h.percentile(float64(p)), min(p*n/100+1, n); got != want {
 				t.Fatalf("percentile %d of 1…%d is %d, want %d", p, n, got, want)
 			}
