@@ -132,7 +132,7 @@ func generate(ctx context.Context, cfg load.Config, opts loadOptions, s streams)
 	}
 	// The loops block without telling the scheduler: each keeps one of these,
 	// and a collection would wait for them. See package eventloop.
-	runtime.GOMAXPROCS(cfg.Threads + 2)
+	runtime.GOMAXPROCS(cfg.Threads + 1)
 	debug.SetGCPercent(-1)
 
 	runner, err := load.New(ctx, cfg)

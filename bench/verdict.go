@@ -50,8 +50,8 @@ const (
 	// starvedLimit is the share of the time for which a worker may wait for a
 	// core. On two cores that it shares with its peers some wait is normal.
 	starvedLimit = 0.20
-	// busyLimit is the share of a core from which on a loop of the
-	// generator may have slowed the load down.
+	// busyLimit is the share of the time from which on a loop of the
+	// generator that never waits may have slowed the load down.
 	busyLimit = 0.90
 	// ceilingLimit is how far below the upstream the gateway has to stay.
 	ceilingLimit = 0.75
@@ -151,10 +151,10 @@ func (r *Result) judgeRun(name string, run *Run) {
 
 // judgeLoad looks for a generator that measured itself.
 func (r *Result) judgeLoad(name string, run *Run) {
-	if run.Busy > busyLimit {
+	if run.Busy != nil && *run.Busy > busyLimit {
 		r.Warn(Warning{
 			Code: GeneratorBusy,
-			Text: fmt.Sprintf("%s: a thread of the load generator was busy for %.0f%% of the time", name, 100*run.Busy),
+			Text: fmt.Sprintf("%s: a thread of the load generator was busy for %.0f%% of the time", name, 100**run.Busy),
 			Hint: "the figures may be those of the generator; use more with --threads",
 		})
 	}

@@ -18,7 +18,7 @@ func goodResult() *Result {
 	s := ScenarioResult{Name: "one"}
 	for range 2 {
 		run := testRun(1000)
-		run.Busy = 0.3
+		run.Busy = ptr(0.3)
 		run.CPU.Gateway, run.CPU.GatewayWait = ptr(0.95), ptr(0.02)
 		s.add(run)
 	}
@@ -58,7 +58,7 @@ func TestJudge(t *testing.T) {
 			run(r).CPU = CPU{}
 			r.Scenarios[0].Runs[1].CPU = CPU{}
 		}, "", Valid},
-		{"a busy generator", func(r *Result) { run(r).Busy = 0.95 }, GeneratorBusy, ValidWithWarnings},
+		{"a busy generator", func(r *Result) { run(r).Busy = ptr(0.95) }, GeneratorBusy, ValidWithWarnings},
 		{"an upstream that is hardly faster", func(r *Result) { *r.Control = testRun(1200) }, UpstreamCeiling, ValidWithWarnings},
 		{"latency that contradicts QPS", func(r *Result) { run(r).Latency.Mean = ptr(12000.0) }, LittlesLaw, ValidWithWarnings},
 		{"many reconnects", func(r *Result) { run(r).Reconnects = 11 }, ManyReconnects, ValidWithWarnings},

@@ -42,7 +42,8 @@ type connState uint8
 const (
 	closed connState = iota
 	connecting
-	// idle waits until a request is due.
+	// ready has a request to send, idle waits until one is due.
+	ready
 	idle
 	sending
 	waiting
@@ -147,16 +148,19 @@ func (l *loop) connected(i int32) error {
 		return nil
 	}
 	c.down = false
+	c.state = ready
 	return l.next(i)
 }
 
-// next gives a connection that is free its next request: at once in a closed
-// loop, or for one that was lost when the connection closed; otherwise when one
-// is due.
+// next gives a connection that is free its next request: in a closed loop after
+// this batch of events, as wrk does it, so that the server finds many requests
+// at once; for one that was lost when the connection closed too; otherwise when
+// one is due.
 func (l *loop) next(i int32) error {
 	c := &l.conns[i]
 	if l.schedule == nil || c.due != noRequest {
-		return l.begin(i)
+		l.ready = append(l.ready, i)
+		return nil
 	}
 	c.state = idle
 	if !c.queued {
@@ -237,7 +241,7 @@ func (l *loop) receive(i int32, hungUp bool) error {
 // request. It returns false if the connection was given up.
 func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
 	c := &l.conns[i]
-	if c.state == idle {
+	if c.state == idle || c.state == ready {
 		l.errors.Read++ // Nobody has asked for anything.
 		return false, l.reopen(i)
 	}
@@ -264,6 +268,7 @@ func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
 		return false, l.reopen(i)
 	}
 	c.parser.reset()
+	c.state = ready
 	fd := c.fd
 	err = l.next(i)
 	return c.state > connecting && c.fd == fd, err
@@ -301,7 +306,7 @@ func (l *loop) ended(i int32) error {
 func (l *loop) failed(i int32, counter *uint64, errno syscall.Errno) error {
 	c := &l.conns[i]
 	left := errno == 0 || errno == unix.ECONNRESET || errno == unix.EPIPE
-	if c.state == idle || left && c.answered && !c.parser.started() && !l.accepted(c) {
+	if c.state == idle || c.state == ready || left && c.answered && !c.parser.started() && !l.accepted(c) {
 		l.reopened++
 	} else {
 		*counter++

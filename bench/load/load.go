@@ -159,7 +159,7 @@ func (r *Runner) runLoops(m *Measurement) error {
 	threads.Wait()
 	for _, l := range loops {
 		m.add(&l.counters)
-		m.busiest = max(m.busiest, l.cpu)
+		m.busiest = max(m.busiest, time.Since(m.began)-l.waited)
 	}
 	return errors.Join(errs...)
 }
@@ -169,7 +169,8 @@ type Measurement struct {
 	cfg     Config
 	began   time.Time
 	elapsed time.Duration
-	// busiest is the CPU time of the thread that used most.
+	// busiest is how long the loop that waited least had something to do; 0
+	// where there is no loop.
 	busiest time.Duration
 	counters
 }
@@ -192,10 +193,12 @@ func (m *Measurement) Result() (Result, error) {
 		QPS:        float64(m.requests) / m.elapsed.Seconds(),
 		Bytes:      m.bytes,
 		Reconnects: m.reopened,
-		Busy:       m.busiest.Seconds() / m.elapsed.Seconds(),
 		Rate:       m.cfg.Rate,
 		Unsent:     m.unsent,
 		Errors:     m.errors,
+	}
+	if m.busiest > 0 {
+		res.Busy = figure(m.busiest.Seconds() / m.elapsed.Seconds())
 	}
 	if m.requests == 0 {
 		return res, nil

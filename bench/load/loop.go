@@ -2,10 +2,8 @@ package load
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
-	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,12 +30,14 @@ type loop struct {
 	conns    []conn
 	buf      []byte
 	schedule *schedule
+	// ready are the connections that have a request to send.
+	ready []int32
 	// limit is how many answers end the run.
 	limit uint64
 
 	counters
-	// cpu is how long the loop's thread used a processor.
-	cpu time.Duration
+	// waited is how long the loop had nothing to do.
+	waited time.Duration
 
 	lastTick time.Duration
 	// lastRate and rated are when the last rate was recorded and requests
@@ -65,6 +65,7 @@ func newLoop(r *Runner, started time.Time, i int) (*loop, error) {
 		started:  started,
 		conns:    make([]conn, connections),
 		buf:      make([]byte, readBuffer),
+		ready:    make([]int32, 0, connections),
 		schedule: schedule,
 		limit:    math.MaxUint64,
 		counters: newCounters(r.cfg),
@@ -104,12 +105,6 @@ func (l *loop) now() time.Duration { return time.Since(l.started) }
 
 // run sends requests until the duration is over or enough are answered.
 func (l *loop) run() error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	cpu, err := threadCPU()
-	if err != nil {
-		return err
-	}
 	for i := range l.conns {
 		if err := l.connect(int32(i)); err != nil {
 			return err
@@ -126,19 +121,35 @@ func (l *loop) run() error {
 		if err != nil {
 			return err
 		}
+		l.waited += l.now() - now
 		for i := 0; i < n && l.requests < l.limit; i++ {
 			if err := l.handle(l.events.Event(i)); err != nil {
 				return err
 			}
+		}
+		if err := l.sendReady(); err != nil {
+			return err
 		}
 	}
 	if l.schedule != nil {
 		l.unsent = l.schedule.overdue(min(l.now(), end))
 	}
 	l.runner.done.Add(l.requests - l.rated)
-	used, err := threadCPU()
-	l.cpu = used - cpu
-	return err
+	return nil
+}
+
+// sendReady sends the requests of all connections that have one to send.
+func (l *loop) sendReady() error {
+	for _, i := range l.ready {
+		if l.conns[i].state != ready {
+			continue // It was closed in between.
+		}
+		if err := l.begin(i); err != nil {
+			return err
+		}
+	}
+	l.ready = l.ready[:0]
+	return nil
 }
 
 // tick does what has to be done every now and then.
@@ -165,7 +176,7 @@ func (l *loop) checkTime(i int32, now time.Duration) error {
 	switch {
 	case c.state == closed:
 		return l.connect(i)
-	case c.state == idle || now-c.start <= timeout:
+	case c.state == idle || c.state == ready || now-c.start <= timeout:
 	case c.state == connecting:
 		l.refused(c)
 		return l.reopen(i)
@@ -179,15 +190,6 @@ func (l *loop) checkTime(i int32, now time.Duration) error {
 		return l.reopen(i)
 	}
 	return nil
-}
-
-// threadCPU is the processor time that the calling thread has used.
-func threadCPU() (time.Duration, error) {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
-		return 0, fmt.Errorf("read thread clock: %w", err)
-	}
-	return time.Duration(ts.Nano()), nil
 }
 
 var errDescriptors = errors.New("too many open files: raise the limit (ulimit -n) or use fewer connections")

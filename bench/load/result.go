@@ -15,9 +15,10 @@ type Result struct {
 	// Reconnects counts connections that were opened again because the
 	// server closed them after an answer, which is no error.
 	Reconnects uint64 `json:"reconnects"`
-	// Busy is the share of the window that the busiest loop used a core, 1.0
-	// being all of it. Near 1 the generator measured itself.
-	Busy float64 `json:"busy"`
+	// Busy is the share of the window that the busiest loop had something to
+	// do. Near 1 the generator measured itself. Nil over https, which has no
+	// loop.
+	Busy *float64 `json:"busy"`
 	// Rate is the requests a second that were asked for; 0 is a closed loop.
 	Rate float64 `json:"rate,omitzero"`
 	// Unsent counts, at a fixed rate, the requests whose time had come but

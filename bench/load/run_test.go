@@ -79,7 +79,7 @@ func TestLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if busy := result.QPS * *result.Latency.Mean / 1e6; math.Abs(busy-16) > 1.6 {
+	if busy := result.QPS * *result.Latency.Mean / 1e6; busy > 16.5 || busy < 12 {
 		t.Errorf("%v answers/s of %v us on average make %v connections, want 16", result.QPS, *result.Latency.Mean, busy)
 	}
 	if median := *result.Latency.P50; median < 5000 || median > 20000 {
@@ -147,8 +147,8 @@ func TestRates(t *testing.T) {
 	cfg = testConfig(slow.url)
 	cfg.Connections, cfg.Duration = 1, time.Second
 	m = run(t, cfg)
-	if m.rates.max > 6 || m.rates.count == 0 {
-		t.Errorf("%d rates, the highest is %d/s, of a server that answers 4 times a second", m.rates.count, m.rates.max)
+	if mean := m.rates.mean(); !(mean < 8) {
+		t.Errorf("%d rates, %v/s on average, of a server that answers 4 times a second", m.rates.count, mean)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // empty field.
 var csvHeader = []string{
 	"started", "tool_version", "verdict", "scenario", "run",
-	"requests", "seconds", "qps", "bytes", "reconnects", "load_busy_cores", "rate", "unsent",
+	"requests", "seconds", "qps", "bytes", "reconnects", "load_busy", "rate", "unsent",
 	"latency_mean_us", "latency_mean_wrk_us", "latency_stdev_us", "latency_max_us",
 	"latency_p50_us", "latency_p90_us", "latency_p99_us", "latency_p999_us",
 	"service_mean_us", "service_p50_us", "service_p90_us", "service_p99_us", "service_p999_us",
@@ -84,7 +84,7 @@ func writeCSV(w io.Writer, results []bench.Result, _ Options) error {
 func csvRun(run bench.Run) []string {
 	l, e := run.Latency, run.Errors
 	fields := []string{count(run.Requests), csvFloat(run.Seconds), csvFloat(run.QPS), count(run.Bytes), count(run.Reconnects),
-		csvFloat(run.Busy), csvPositive(run.Rate, csvFloat), csvPositive(run.Unsent, count)}
+		csvFigure(run.Busy, csvFloat), csvPositive(run.Rate, csvFloat), csvPositive(run.Unsent, count)}
 	service := cmp.Or(run.Service, &load.Latency{})
 	for _, v := range []*float64{l.Mean, l.MeanWrk, l.Stdev, l.Max, l.P50, l.P90, l.P99, l.P999,
 		service.Mean, service.P50, service.P90, service.P99, service.P999} {

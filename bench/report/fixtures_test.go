@@ -221,7 +221,7 @@ func run(qps, us float64) bench.Run {
 	return bench.Run{
 		Result: load.Result{
 			Requests: uint64(requests), Seconds: 60, QPS: qps, Bytes: uint64(requests) * 192,
-			Reconnects: uint64(requests / 1000), Busy: 0.121,
+			Reconnects: uint64(requests / 1000), Busy: new(0.121),
 			Latency: load.Latency{Mean: new(us * 0.998), MeanWrk: new(us), Stdev: new(us / 6), Max: new(us * 12),
 				P50: new(us * 0.97), P90: new(us * 1.2), P99: new(us * 1.6), P999: new(us * 3)},
 			Histogram: "HISTFAAAAB542pNpmSzMwMDAxAABzFCaEUoz2X+AsQA9gQKT",
