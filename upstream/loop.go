@@ -294,6 +294,9 @@ func (l *loop) answer(c *conn, r *request, body []byte) {
 		peer = peerIP(int(c.fd))
 	}
 	l.out = l.answers.appendAnswer(l.out, r, body, peer)
+	if len(body) > 0 {
+		l.now = time.Now() // Echoing a large one takes a while.
+	}
 	c.closing = !r.keepAlive()
 	c.since = l.now
 }

@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -24,6 +25,10 @@ const childEnv = "ARMREPRO_TEST_SERVER_FILES"
 // tests need: see package eventloop.
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(64)
+	// Most tests wait most of the time. What the command line says still wins.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	if files := os.Getenv(childEnv); files != "" {
 		if err := serveUntilEOF(files); err != nil {
 			fmt.Fprintln(os.Stderr, err)

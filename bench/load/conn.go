@@ -306,7 +306,8 @@ func (l *loop) ended(i int32) error {
 func (l *loop) failed(i int32, counter *uint64, errno syscall.Errno) error {
 	c := &l.conns[i]
 	left := errno == 0 || errno == unix.ECONNRESET || errno == unix.EPIPE
-	if c.state == idle || c.state == ready || left && c.answered && !c.parser.started() && !l.accepted(c) {
+	unsent := c.state == idle || c.state == ready && c.answered
+	if unsent || left && c.answered && !c.parser.started() && !l.accepted(c) {
 		l.reopened++
 	} else {
 		*counter++

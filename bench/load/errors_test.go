@@ -341,8 +341,8 @@ func TestLate(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ timeout, delay time.Duration }{
 		// Found out by the tick, or by the answer itself.
-		"by a tick or more": {150 * time.Millisecond, 280 * time.Millisecond},
-		"by less":           {30 * time.Millisecond, 45 * time.Millisecond},
+		"by a tick or more": {400 * time.Millisecond, 520 * time.Millisecond},
+		"by less":           {100 * time.Millisecond, 130 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -356,7 +356,7 @@ func TestLate(t *testing.T) {
 			})
 			cfg := testConfig(s.url)
 			cfg.Timeout = tt.timeout
-			cfg.Duration = time.Second
+			cfg.Duration = 1500 * time.Millisecond
 			m := run(t, cfg)
 			if m.requests < 4 || m.errors.Timeout < m.requests || m.errors.Timeout > m.requests+2 {
 				t.Errorf("%d timeouts of %d requests", m.errors.Timeout, m.requests)

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,10 @@ const childEnv = "ARMREPRO_TEST_SERVER"
 // tests' servers need: see package eventloop.
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(64)
+	// Most tests wait most of the time. What the command line says still wins.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	if os.Getenv(childEnv) != "" {
 		if err := serveUntilEOF(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
