@@ -19,6 +19,10 @@ import (
 // The test binary is its own child: roleEnv says which part it plays.
 const roleEnv = "ARMREPRO_TEST_ROLE"
 
+// aWhile is longer than any test waits. A child cannot wait for ever: with
+// nothing that could wake it, Go's runtime calls that a deadlock and ends it.
+const aWhile = 10 * time.Minute
+
 func TestMain(m *testing.M) {
 	switch role := os.Getenv(roleEnv); role {
 	case "":
@@ -33,11 +37,11 @@ func TestMain(m *testing.M) {
 		}
 	case "sleep":
 		fmt.Println(os.Getpid())
-		select {}
+		block()
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println(os.Getpid())
-		select {}
+		block()
 	case "master":
 		// Prints its worker's pid and waits, as an nginx master would.
 		worker := exec.Command("/proc/self/exe")
@@ -46,7 +50,7 @@ func TestMain(m *testing.M) {
 		if err := worker.Start(); err != nil {
 			panic(err)
 		}
-		select {}
+		block()
 	case "conductor":
 		// Starts a child by the package under test and waits to be killed.
 		if _, err := process.Start(process.Config{
@@ -56,8 +60,15 @@ func TestMain(m *testing.M) {
 		}); err != nil {
 			panic(err)
 		}
-		select {}
+		block()
 	}
+}
+
+// block waits to be killed. An empty select would be taken for a deadlock.
+func block() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1)
+	<-signals
 }
 
 // start starts the test binary in a role.
@@ -72,6 +83,12 @@ func start(t *testing.T, role string, stdout io.Writer) *process.Process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Stop(syscall.SIGKILL, 10*time.Second) })
+	if pipe, ok := stdout.(*io.PipeWriter); ok {
+		go func() {
+			<-p.Done()
+			pipe.Close() // who reads from it must not wait for a dead child
+		}()
+	}
 	return p
 }
 
