@@ -7,9 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -229,6 +231,45 @@ func TestPeerFormat(t *testing.T) {
 	a, b := shape(string(out)), shape(ours.String())
 	if !slices.Equal(a, b) {
 		t.Errorf("wrk prints:\n%s\nours:\n%s", out, ours.String())
+	}
+}
+
+// TestPeerLatency compares the percentiles of a server that takes a known time:
+// 2 ms mostly, 10 ms for a fifth, 40 ms for one in fifty.
+func TestPeerLatency(t *testing.T) {
+	if os.Getenv(peerEnv) == "" {
+		t.Skip("set " + peerEnv + " to compare with wrk, which has to be installed")
+	}
+	// A collection of the server's garbage would wait for our loops.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	var n atomic.Int64
+	s := serve(t, func(c *session) {
+		for c.request() {
+			delay := 2 * time.Millisecond
+			switch k := n.Add(1); {
+			case k%50 == 0:
+				delay = 40 * time.Millisecond
+			case k%5 == 0:
+				delay = 10 * time.Millisecond
+			}
+			time.Sleep(delay)
+			if !c.answer(okAnswer) {
+				return
+			}
+		}
+	})
+	cfg := testConfig(s.url)
+	cfg.Threads, cfg.Connections, cfg.Duration = 2, 16, 3*time.Second
+	for range 3 {
+		theirs, err := exec.Command("wrk", "-t2", "-c16", "-d3", "--latency", s.url).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ours bytes.Buffer
+		if err := run(t, cfg).WriteWrk(&ours, true); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("wrk\n%sours\n%s", theirs, ours.String())
 	}
 }
 
