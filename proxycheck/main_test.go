@@ -126,5 +126,8 @@ func runConductor() int {
 	if err := json.NewEncoder(os.Stdout).Encode(report); err != nil {
 		return 1
 	}
-	select {}
+	killed := make(chan os.Signal, 1)
+	signal.Notify(killed, syscall.SIGUSR1)
+	<-killed
+	return 0
 }

@@ -9,12 +9,21 @@ package apisixtest
 
 import (
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 )
 
 // roleEnv tells the processes of a running fake what they are: their first
 // argument is a title, as nginx has it.
 const roleEnv = "ARMREPRO_FAKE_APISIX_ROLE"
+
+// hang waits to be killed. An empty select would be taken for a deadlock.
+func hang() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1)
+	<-signals
+}
 
 // Main returns at once in a test, and never in a process that was started as
 // one of the fake programs.
@@ -29,8 +38,8 @@ func Main() {
 		os.Exit(runMaster())
 	case "worker":
 		os.Exit(runWorker())
-	case "helper":
-		select {} // the privileged agent
+	case "helper": // the privileged agent
+		hang()
 	}
 	switch filepath.Base(os.Args[0]) {
 	case "apisix":

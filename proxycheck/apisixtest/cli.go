@@ -129,7 +129,7 @@ func (c *cli) run(args []string) int {
 
 func (c *cli) init() int {
 	if c.faults.HangInit {
-		select {}
+		hang()
 	}
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil && limit.Cur <= 1024 {
@@ -150,7 +150,7 @@ func (c *cli) init() int {
 
 func (c *cli) initEtcd() int {
 	if c.faults.HangInitEtcd {
-		select {}
+		hang()
 	}
 	conf, err := readConfig(c.home)
 	if err != nil {
