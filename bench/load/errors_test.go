@@ -358,8 +358,10 @@ func TestLate(t *testing.T) {
 			cfg.Timeout = tt.timeout
 			cfg.Duration = 1500 * time.Millisecond
 			m := run(t, cfg)
-			if m.requests < 4 || m.errors.Timeout < m.requests || m.errors.Timeout > m.requests+2 {
-				t.Errorf("%d timeouts of %d requests", m.errors.Timeout, m.requests)
+			// On a busy machine some may be so late that they are given up.
+			late := m.requests + uint64(s.accepted.Load()-2)
+			if m.requests == 0 || m.errors.Timeout < late || m.errors.Timeout > late+2 {
+				t.Errorf("%d timeouts of %d late answers", m.errors.Timeout, late)
 			}
 			if m.errors.Total() != m.errors.Timeout || m.reopened != 0 {
 				t.Errorf("errors %+v, %d reconnects", m.errors, m.reopened)

@@ -2,7 +2,7 @@ package load
 
 import (
 	"context"
-	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -76,20 +76,26 @@ func TestLittle(t *testing.T) {
 	s := serve(t, paced(5*time.Millisecond))
 	cfg := testConfig(s.url)
 	cfg.Threads, cfg.Connections, cfg.Duration = 2, 16, 500*time.Millisecond
-	result, err := run(t, cfg).Result()
-	if err != nil {
-		t.Fatal(err)
+	var busy []float64
+	for range 5 {
+		result, err := run(t, cfg).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := result.Latency
+		if *l.P50 < 5000 || *l.P50 > *l.P90 || *l.P90 > *l.P99 || *l.P99 > *l.P999 || *l.P999 > *l.Max {
+			t.Errorf("percentiles %v %v %v %v %v, want 5000 us and more, in order", *l.P50, *l.P90, *l.P99, *l.P999, *l.Max)
+		}
+		// On a busy machine a thread may begin late. More is impossible.
+		n := result.QPS * *l.Mean / 1e6
+		if busy = append(busy, n); n > 16.5 {
+			break
+		}
+		if n > 14.5 {
+			return
+		}
 	}
-	if busy := result.QPS * *result.Latency.Mean / 1e6; busy > 16.5 || busy < 8 {
-		t.Errorf("%v answers/s of %v us on average make %v connections, want 16", result.QPS, *result.Latency.Mean, busy)
-	}
-	if median := *result.Latency.P50; median < 5000 || median > 20000 {
-		t.Errorf("median is %v us, want 5000 or a little more", median)
-	}
-	l := result.Latency
-	if *l.P50 > *l.P90 || *l.P90 > *l.P99 || *l.P99 > *l.P999 || *l.P999 > *l.Max {
-		t.Errorf("percentiles are not in order: %v %v %v %v %v", *l.P50, *l.P90, *l.P99, *l.P999, *l.Max)
-	}
+	t.Errorf("answers/s by mean latency make %.1f connections, want 16", busy)
 }
 
 // TestStall has a server that answers nobody for 100 ms.
@@ -138,28 +144,30 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// TestRates checks wrk's Req/Sec: the rate of one thread, taken ten times a
-// second.
+// TestRates checks wrk's Req/Sec: the rate of one thread, taken at each tick in
+// which something completed, over the time since the last one.
 func TestRates(t *testing.T) {
 	t.Parallel()
-	s := serve(t, paced(5*time.Millisecond))
-	cfg := testConfig(s.url)
-	cfg.Threads, cfg.Connections, cfg.Duration = 2, 4, 750*time.Millisecond
-	m := run(t, cfg)
-	if m.rates.count < 6 || m.rates.count > 2*7 {
-		t.Errorf("%d rates in 750 ms of 2 threads", m.rates.count)
+	l := &loop{runner: &Runner{}, counters: newCounters(Config{})}
+	for _, step := range []struct {
+		at       time.Duration
+		requests uint64
+	}{{100, 50}, {200, 150}, {300, 150}, {400, 150}, {500, 153}, {650, 198}} {
+		l.requests = step.requests
+		if err := l.tick(step.at * time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
 	}
-	want := float64(m.requests) / m.elapsed.Seconds() / 2
-	if got := m.rates.mean(); math.Abs(got-want) > 0.5*want {
-		t.Errorf("mean rate is %v, want %v", got, want)
+	var got []int
+	l.rates.each(func(v int, n uint64) bool {
+		got = append(got, v)
+		return n == 1
+	})
+	if want := []int{10, 300, 500, 1000}; !slices.Equal(got, want) {
+		t.Errorf("rates %v, want %v", got, want)
 	}
-	// A thread that waits longer than a tick has a low rate, not none.
-	slow := serve(t, paced(220*time.Millisecond))
-	cfg = testConfig(slow.url)
-	cfg.Connections, cfg.Duration = 1, time.Second
-	m = run(t, cfg)
-	if mean := m.rates.mean(); !(mean < 8) {
-		t.Errorf("%d rates, %v/s on average, of a server that answers 4 times a second", m.rates.count, mean)
+	if done := l.runner.Completed(); done != 198 {
+		t.Errorf("Completed is %d, want 198", done)
 	}
 }
 
