@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -60,8 +59,6 @@ func newLoop(s *Server) (*loop, error) {
 
 // run answers until the server is closed.
 func (l *loop) run() error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	l.answers.refresh(l.now)
 	next := l.now.Add(tick)
 	for !l.server.stop.Load() {

@@ -1,12 +1,14 @@
-// Package eventloop waits for sockets with epoll on one operating system
-// thread, without telling Go's scheduler that it blocks.
+// Package eventloop waits for sockets with epoll without telling Go's scheduler
+// that it blocks.
 //
 // An ordinary blocking system call hands the processor to another goroutine
 // and takes it back afterwards; at tens of thousands of short calls a second
 // that hand-off is most of the cost. These calls skip it. The price: while a
 // loop waits, a garbage collection cannot begin and GOMAXPROCS has one slot
 // less. So a loop belongs in a process that does little else, allocates nothing
-// while it runs, and waits with a bounded timeout.
+// while it runs, and waits with a bounded timeout. Its goroutine is better not
+// locked to a thread: the runtime preempts it every 10 ms, and a locked one then
+// has to wake its thread again.
 package eventloop
 
 import (
