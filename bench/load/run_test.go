@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -69,6 +70,20 @@ func TestRequestBytes(t *testing.T) {
 	}
 }
 
+// eventually lets a busy machine spoil four runs of five. It is for claims about
+// time alone.
+func eventually(t *testing.T, run func() error) {
+	t.Helper()
+	for range 4 {
+		if run() == nil {
+			return
+		}
+	}
+	if err := run(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLittle checks mean latency and rate against each other, and against a
 // server that takes a known time.
 func TestLittle(t *testing.T) {
@@ -76,72 +91,66 @@ func TestLittle(t *testing.T) {
 	s := serve(t, paced(5*time.Millisecond))
 	cfg := testConfig(s.url)
 	cfg.Threads, cfg.Connections, cfg.Duration = 2, 16, 500*time.Millisecond
-	var busy []float64
-	for range 5 {
+	eventually(t, func() error {
 		result, err := run(t, cfg).Result()
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		l := result.Latency
 		if *l.P50 < 5000 || *l.P50 > *l.P90 || *l.P90 > *l.P99 || *l.P99 > *l.P999 || *l.P999 > *l.Max {
 			t.Errorf("percentiles %v %v %v %v %v, want 5000 us and more, in order", *l.P50, *l.P90, *l.P99, *l.P999, *l.Max)
 		}
-		// On a busy machine a thread may begin late. More is impossible.
-		n := result.QPS * *l.Mean / 1e6
-		if busy = append(busy, n); n > 16.5 {
-			break
+		if busy := result.QPS * *l.Mean / 1e6; busy < 14.5 || busy > 16.5 {
+			return fmt.Errorf("%v answers/s of %v us on average make %v connections, want 16", result.QPS, *l.Mean, busy)
 		}
-		if n > 14.5 {
-			return
-		}
-	}
-	t.Errorf("answers/s by mean latency make %.1f connections, want 16", busy)
+		return nil
+	})
 }
 
 // TestStall has a server that answers nobody for 100 ms.
 func TestStall(t *testing.T) {
 	t.Parallel()
-	begin := time.Now()
-	var (
-		answering sync.RWMutex
-		once      sync.Once
-	)
-	s := serve(t, func(c *session) {
-		for c.request() {
-			if time.Since(begin) > 200*time.Millisecond {
-				once.Do(func() {
-					answering.Lock()
-					time.Sleep(100 * time.Millisecond)
-					answering.Unlock()
-				})
+	eventually(t, func() error {
+		var (
+			answering sync.RWMutex
+			once      sync.Once
+		)
+		s := serve(t, func(c *session) {
+			for c.request() {
+				if c.server.answers.Load() > 500 {
+					once.Do(func() {
+						answering.Lock()
+						time.Sleep(100 * time.Millisecond)
+						answering.Unlock()
+					})
+				}
+				time.Sleep(2 * time.Millisecond)
+				answering.RLock()
+				ok := c.answer(okAnswer)
+				answering.RUnlock()
+				if !ok {
+					return
+				}
 			}
-			time.Sleep(2 * time.Millisecond)
-			answering.RLock()
-			ok := c.answer(okAnswer)
-			answering.RUnlock()
-			if !ok {
-				return
-			}
+		})
+		defer s.close()
+		cfg := testConfig(s.url)
+		cfg.Connections, cfg.Duration = 16, 600*time.Millisecond
+		result, err := run(t, cfg).Result()
+		if err != nil {
+			return err
 		}
+		l := result.Latency
+		switch {
+		case *l.P999 < 95_000 || *l.P999 > 200_000 || *l.Max < *l.P999:
+			return fmt.Errorf("p99.9 is %v us and the maximum %v us, want 100 ms", *l.P999, *l.Max)
+		case *l.P50 > 20_000:
+			return fmt.Errorf("median is %v us, want 2 ms or a little more", *l.P50)
+		case *l.MeanWrk < 1.2**l.Mean:
+			return fmt.Errorf("mean is %v us, %v corrected: the stall is not in it", *l.Mean, *l.MeanWrk)
+		}
+		return nil
 	})
-	cfg := testConfig(s.url)
-	cfg.Connections, cfg.Duration = 16, 600*time.Millisecond
-	result, err := run(t, cfg).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := result.Latency
-	for name, got := range map[string]float64{"p99.9": *l.P999, "maximum": *l.Max} {
-		if got < 95_000 || got > 500_000 {
-			t.Errorf("%s is %v us, want 100 ms", name, got)
-		}
-	}
-	if *l.P50 > 20_000 {
-		t.Errorf("median is %v us", *l.P50)
-	}
-	if *l.MeanWrk < 1.2**l.Mean {
-		t.Errorf("mean is %v us, %v corrected: the stall is not in it", *l.Mean, *l.MeanWrk)
-	}
 }
 
 // TestRates checks wrk's Req/Sec: the rate of one thread, taken at each tick in
