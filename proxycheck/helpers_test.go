@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,16 +86,29 @@ var sharedEtcd = sync.OnceValues(func() (*embed.Server, error) {
 	return embed.Start(context.Background(), embed.Config{Listen: "127.0.0.1:0"})
 })
 
-// freePort is a port that was free a moment ago.
+// freePort is a port that nobody listens on. It lies below those that the
+// kernel gives to clients, so that no connection takes it before it is used.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const lowest, highest = 15000, 32000
+	for range highest - lowest {
+		port := lowest + int(nextPort.Add(1)%(highest-lowest))
+		l, err := net.Listen("tcp4", hostPort(port))
+		if err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal("no port is free")
+	return 0
 }
+
+// nextPort begins anywhere, since other tests take ports at the same time.
+var nextPort = func() *atomic.Uint32 {
+	n := new(atomic.Uint32)
+	n.Store(rand.Uint32())
+	return n
+}()
 
 func freePorts(t *testing.T) NativePorts {
 	t.Helper()

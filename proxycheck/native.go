@@ -318,7 +318,10 @@ func (n *native) howEnded() error {
 // one who shares a port would get, and might swallow, some of our requests.
 func (n *native) awaitPorts(ctx context.Context, adminPort int) error {
 	return n.await(ctx, "wait for the ports to open", func(context.Context) error {
-		return errors.Join(checkOwner(n.cfg.Ports.Data, n.master.Pid()), checkOwner(adminPort, n.master.Pid()))
+		if err := checkOwner(n.cfg.Ports.Data, n.master.Pid()); err != nil {
+			return err
+		}
+		return checkOwner(adminPort, n.master.Pid())
 	})
 }
 
