@@ -66,12 +66,13 @@ func (l *loop) run() error {
 		if err != nil {
 			return err
 		}
+		l.now = time.Now()
 		for i := range n {
 			if err := l.handle(l.events.Event(i)); err != nil {
 				return err
 			}
 		}
-		if l.now = time.Now(); l.now.After(next) {
+		if l.now.After(next) {
 			next = l.now.Add(tick)
 			if err := l.tick(); err != nil {
 				return err
