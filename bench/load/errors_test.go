@@ -298,19 +298,19 @@ func TestSilent(t *testing.T) {
 	for name, handle := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var connections int64
 			s := serve(t, handle)
 			cfg := testConfig(s.url)
 			cfg.Timeout = 100 * time.Millisecond
 			cfg.Duration = time.Second
 			m := run(t, cfg)
-			connections = s.accepted.Load()
+			connections := s.accepted.Load()
 			// Each was given up after 200 to 300 ms, and counted before.
 			if connections < 4 || connections > 10 {
 				t.Errorf("%d connections, want 6 to 10", connections)
 			}
 			counted := int64(m.errors.Timeout)
-			if counted < connections-2 || counted > connections {
+			// The last two may have had no time yet, or not been accepted.
+			if counted < connections-2 || counted > connections+2 {
 				t.Errorf("%d timeouts over %d connections, want one each", counted, connections)
 			}
 			if m.errors.Total() != m.errors.Timeout || m.requests != 0 || m.reopened != 0 {
