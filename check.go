@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"armrepro/bench"
+	"armrepro/bench/machine"
 	"armrepro/proxycheck"
 )
 
@@ -107,15 +108,19 @@ func (c *conductor) smoke(ctx context.Context, gateway benchGateway) error {
 	return nil
 }
 
-// checkFindings is what check prints: a result without a run.
+// checkFindings is what check prints.
 type checkFindings struct {
-	*bench.Result
+	Machine machine.Machine   `json:"machine"`
+	Gateway bench.GatewayInfo `json:"gateway"`
+	Etcd    bench.EtcdInfo    `json:"etcd"`
 	// Routes are those that were proved live.
-	Routes []string `json:"routes"`
+	Routes   []string        `json:"routes"`
+	Warnings []bench.Warning `json:"warnings"`
 }
 
 func (c *conductor) findings() checkFindings {
-	f := checkFindings{Result: c.result, Routes: []string{smokePath}}
+	r := c.result
+	f := checkFindings{r.Machine, r.Gateway, r.Etcd, []string{smokePath}, r.Warnings}
 	for _, s := range c.opts.scenarios {
 		f.Routes = append(f.Routes, s.Name)
 	}

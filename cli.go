@@ -7,10 +7,12 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -35,7 +37,12 @@ func (e *invalidError) Error() string { return "the result is invalid: " + e.rea
 // signalError is the cause of a context that a signal ended: exit code 130.
 type signalError struct{ signal os.Signal }
 
-func (e *signalError) Error() string { return "interrupted by " + e.signal.String() }
+func (e *signalError) Error() string {
+	if number, ok := e.signal.(syscall.Signal); ok {
+		return "interrupted by " + unix.SignalName(number)
+	}
+	return "interrupted by " + e.signal.String()
+}
 
 // interruption returns the signal that ended ctx if there was one, otherwise
 // err. An error that only says that the context was canceled tells nobody why.

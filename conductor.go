@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -39,8 +40,8 @@ type conductor struct {
 // the gateway, in this order. Whatever it has started is there to be taken down
 // even when it fails.
 func (c *conductor) setUp(ctx context.Context) error {
-	if files, err := machine.RaiseNoFile(); err != nil {
-		c.log.Warn().Err(err).Uint64("limit", files).Msg("could not raise the limit of open files")
+	if err := c.raiseFiles(); err != nil {
+		return err
 	}
 	m, _ := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts(), Calibrate: true})
 	c.result.Machine = m
@@ -72,6 +73,25 @@ func (c *conductor) setUp(ctx context.Context) error {
 		return err
 	}
 	c.fit.begin(c, workers)
+	return nil
+}
+
+// spareFiles are the open files that a run needs beside the connections.
+const spareFiles = 256
+
+// raiseFiles raises the limit of open files, and makes sure that it is enough
+// for every process of the run: children inherit it.
+func (c *conductor) raiseFiles() error {
+	files, err := machine.RaiseNoFile()
+	if err != nil {
+		c.log.Warn().Err(err).Uint64("limit", files).Msg("could not raise the limit of open files")
+	}
+	if need := uint64(c.opts.load.Connections + spareFiles); files > 0 && files < need {
+		return &proxycheck.HintError{
+			Err:  fmt.Errorf("only %d files may be open at once, and this run needs %d", files, need),
+			Hint: fmt.Sprintf("Raise the limit with 'ulimit -n %d', as root if the hard limit is lower, or use fewer --connections.", need),
+		}
+	}
 	return nil
 }
 
@@ -114,7 +134,7 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 	if c.folder, err = proxycheck.NewFolder("etcd"); err != nil {
 		return err
 	}
-	server, err := startEtcd(ctx, embed.Config{Listen: loopback(c.opts.etcdPort), Dir: c.folder.Path(), Logger: c.log})
+	server, err := startEtcd(ctx, embed.Config{Listen: loopback(c.opts.etcdPort), Dir: c.folder.Path(), Logger: c.log}, "--etcd-port")
 	if err != nil {
 		return err
 	}
@@ -137,7 +157,10 @@ func (c *conductor) startUpstream(ctx context.Context, _ *gatewayPlan) error {
 	}
 	c.upstream, err = process.Start(process.Config{
 		Path: self,
-		Args: []string{"upstream", "--listen", strings.Join(listen, ","), "--log-level", "warn", "--log-format", "json"},
+		Args: []string{
+			"upstream", "--listen", strings.Join(listen, ","), "--threads", strconv.Itoa(c.opts.workers),
+			"--log-level", "warn", "--log-format", "json",
+		},
 	})
 	if err != nil {
 		return err

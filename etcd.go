@@ -28,7 +28,7 @@ func runEtcd(ctx context.Context, args []string, s streams) error {
 		return err
 	}
 	cfg.Logger = log
-	server, err := startEtcd(ctx, cfg)
+	server, err := startEtcd(ctx, cfg, "--listen")
 	if err != nil {
 		return err
 	}
@@ -42,13 +42,13 @@ func runEtcd(ctx context.Context, args []string, s streams) error {
 }
 
 // startEtcd starts the embedded etcd, and passes on what it says to do about a
-// failure.
-func startEtcd(ctx context.Context, cfg embed.Config) (*embed.Server, error) {
+// failure; flag chooses another port.
+func startEtcd(ctx context.Context, cfg embed.Config, flag string) (*embed.Server, error) {
 	server, err := embed.Start(ctx, cfg)
 	if err == nil {
 		return server, nil
 	}
-	if held := explainListen(err, []string{cfg.Listen}); proxycheck.Hint(held) != "" {
+	if held := explainListen(err, []string{cfg.Listen}, flag); proxycheck.Hint(held) != "" {
 		return nil, held
 	}
 	if hinted, ok := errors.AsType[*embed.HintError](err); ok {

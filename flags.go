@@ -74,11 +74,10 @@ func (v *rateValue) Type() string   { return "rate" }
 
 func (v *rateValue) Set(s string) error {
 	var count countValue
-	if count.Set(s) == nil {
-		*v = rateValue(count)
-		return nil
-	}
 	f, err := strconv.ParseFloat(s, 64)
+	if count.Set(s) == nil {
+		f, err = float64(count), nil
+	}
 	if err != nil || !(f >= 0 && f <= load.MaxRate) {
 		return fmt.Errorf("%q is not a rate such as 500 or 10k", s)
 	}

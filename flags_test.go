@@ -131,8 +131,7 @@ func TestSave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.discard()
-	if text, _ := os.ReadFile(name); string(text) != "old" {
+	if text, _ := os.ReadFile(name); string(text) != "old" || s == nil {
 		t.Errorf("a run that failed has overwritten the file: %q", text)
 	}
 	s, err = createSave(name)
@@ -142,12 +141,32 @@ func TestSave(t *testing.T) {
 	if err := s.write(*newRunOptions().newResult()); err != nil {
 		t.Fatal(err)
 	}
-	s.discard()
 	if text, _ := os.ReadFile(name); !strings.Contains(string(text), bench.Schema) {
 		t.Errorf("saved %q", text)
 	}
+	if info, err := os.Stat(name); err != nil || info.Mode() != 0o600 {
+		t.Errorf("the mode of the file has changed: %v, %v", info.Mode(), err)
+	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("%d files are left, want 1", len(entries))
+	}
+	// A link goes on leading where it led; what is no file stays what it is.
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(name, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, special := range []string{link, os.DevNull} {
+		before, _ := os.Lstat(special)
+		s, err := createSave(special)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.write(*newRunOptions().newResult()); err != nil {
+			t.Fatal(err)
+		}
+		if after, err := os.Lstat(special); err != nil || after.Mode() != before.Mode() {
+			t.Errorf("%s was %v and is %v, %v", special, before.Mode(), after.Mode(), err)
+		}
 	}
 	for _, bad := range []string{dir, filepath.Join(dir, "no/such/folder")} {
 		if _, err := createSave(bad); err == nil {

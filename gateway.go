@@ -95,5 +95,5 @@ func explainGateway(err error, cfg gateway.Config) error {
 			Hint: fmt.Sprintf("No etcd answers at %s. Start one with 'armrepro etcd', or name another with --etcd.", strings.Join(cfg.Etcd, ", ")),
 		}
 	}
-	return explainListen(err, []string{cfg.Listen, cfg.AdminListen, cfg.PrometheusListen})
+	return explainListen(err, []string{cfg.Listen, cfg.AdminListen, cfg.PrometheusListen}, "--listen, --admin-listen or --prometheus-listen")
 }

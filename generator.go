@@ -29,6 +29,10 @@ type childGenerator struct {
 // generatorStop bounds the wait for an interrupted load to print what it has.
 const generatorStop = 5 * time.Second
 
+// generatorSpare is how much longer than its duration a load may take before it
+// is given up: starting, connecting, summing up.
+const generatorSpare = 60 * time.Second
+
 // Load starts `armrepro load` and waits for its result.
 func (g childGenerator) Load(ctx context.Context, cfg load.Config, on bench.Observer) (bench.Run, error) {
 	self, err := os.Executable()
@@ -61,6 +65,9 @@ func (g childGenerator) Load(ctx context.Context, cfg load.Config, on bench.Obse
 			return bench.Run{}, errors.Join(fmt.Errorf("pin the load generator: %w", err), child.Stop(syscall.SIGTERM, generatorStop))
 		}
 	}
+	ctx, release := context.WithTimeoutCause(ctx, cfg.Duration+generatorSpare,
+		fmt.Errorf("load %s: the load generator did not end in time", cfg.URL))
+	defer release()
 	stopped := make(chan error, 1)
 	cancel := context.AfterFunc(ctx, func() { stopped <- child.Stop(syscall.SIGTERM, generatorStop) })
 	follow(events, on)

@@ -144,14 +144,19 @@ func generate(ctx context.Context, cfg load.Config, opts loadOptions, s streams)
 			return err
 		}
 	}
+	// Made before the load, so that a bad name costs nobody a measurement.
+	hdr, err := createHDR(opts.hdr)
+	if err != nil {
+		return err
+	}
 	events := openEvents(opts.eventsFD)
 	defer events.close()
 	measured, cpu, err := measureLoad(ctx, runner, events)
 	if err != nil {
 		return err
 	}
-	if opts.hdr != "" {
-		if err := writeHDR(opts.hdr, measured); err != nil {
+	if hdr != nil {
+		if err := errors.Join(measured.WriteHDR(hdr), hdr.Close()); err != nil {
 			return err
 		}
 	}
@@ -180,13 +185,16 @@ func measureLoad(ctx context.Context, runner *load.Runner, events *eventWriter) 
 	return measured, after - before, err
 }
 
-// writeHDR writes the HdrHistogram log.
-func writeHDR(name string, measured *load.Measurement) error {
+// createHDR makes the file for the HdrHistogram log; nil for an empty name.
+func createHDR(name string) (*os.File, error) {
+	if name == "" {
+		return nil, nil
+	}
 	f, err := os.Create(name)
 	if err != nil {
-		return err
+		return nil, usagef("load: --hdr: %v", err)
 	}
-	return errors.Join(measured.WriteHDR(f), f.Close())
+	return f, nil
 }
 
 // writeRun prints a measurement as the JSON of one run.

@@ -65,7 +65,15 @@ func main() {
 func mainExit() int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
+	// Under nohup a hang-up is to be ignored.
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	// A reader that goes away must not end the program before it has taken
+	// everything down: writing fails instead. Not ignored, which children
+	// would inherit.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
 		cancel(&signalError{<-signals})
 		<-signals

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -29,7 +30,7 @@ type progress struct {
 }
 
 func newProgress(w io.Writer, flags *logFlags) *progress {
-	return &progress{w: w, lines: isTerminal(w) && !flags.quiet && flags.format == "text"}
+	return &progress{w: w, lines: isTerminal(w) && os.Getenv("TERM") != "dumb" && !flags.quiet && flags.format == "text"}
 }
 
 // clearLine returns to the beginning of the line and erases it.
@@ -71,8 +72,18 @@ func (p *progress) Update(completed uint64) {
 		rate = fmt.Sprintf("%.0f", float64(completed-p.done)/now.Sub(p.last).Seconds())
 	}
 	p.last, p.done = now, completed
-	p.line = fmt.Sprintf("%s: %s requests/s, %s left", p.phase, rate, left)
+	p.line = fitted(fmt.Sprintf("%s: %s requests/s, %s left", p.phase, rate, left), terminalWidth(p.w))
 	fmt.Fprint(p.w, clearLine, p.line)
+}
+
+// fitted cuts the beginning of a line that the terminal would wrap: a wrapped
+// line cannot be erased. A width of 0 is unknown.
+func fitted(line string, width int) string {
+	runes := []rune(line)
+	if width < 2 || len(runes) < width {
+		return line
+	}
+	return "…" + string(runes[len(runes)-width+2:])
 }
 
 // End removes the line and logs what was measured.

@@ -134,6 +134,9 @@ func (o *runOptions) check() error {
 	if o.gateway == kindBuiltin && o.workers != 1 {
 		return usagef("--workers: the built-in gateway has one")
 	}
+	if p := o.etcdPrefix; p != "" && (!strings.HasPrefix(p, "/") || strings.HasSuffix(p, "/")) {
+		return usagef("--etcd-prefix: %q has to begin with a slash and not to end with one", p)
+	}
 	if err := o.checkPorts(); err != nil {
 		return err
 	}
@@ -227,7 +230,7 @@ func runRun(ctx context.Context, args []string, s streams) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	o.load.URL = o.gatewayAddress()
+	o.load.URL, o.load.Rate = o.gatewayAddress(), float64(o.rate.rate)
 	if err := o.load.Check(); err != nil {
 		return usagef("run: %v", err)
 	}
@@ -235,16 +238,14 @@ func runRun(ctx context.Context, args []string, s streams) error {
 	if err != nil {
 		return err
 	}
-	defer saved.discard()
 	result, err := o.measure(ctx, s)
 	if result == nil {
 		return interruption(ctx, err)
 	}
-	if printErr := o.output.print(s.out, o.logs.color(s.out), *result); printErr != nil {
-		return errors.Join(err, printErr)
-	}
-	if saveErr := saved.write(*result); saveErr != nil {
-		return errors.Join(err, saveErr)
+	// Saved first: what was measured survives a terminal that has gone.
+	saveErr := saved.write(*result)
+	if outErr := errors.Join(saveErr, o.output.print(s.out, o.logs.color(s.out), *result)); outErr != nil {
+		return errors.Join(err, outErr)
 	}
 	if err == nil && result.Verdict == bench.Invalid {
 		return &invalidError{invalidReason(result)}

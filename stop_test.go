@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"armrepro/proxycheck/apisixtest"
 )
 
@@ -185,7 +187,7 @@ var shortRun = []string{"run", "--gateway", "builtin", "-d", "200ms", "--warmup"
 
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			p := start(t, nil, longRun...)
@@ -196,7 +198,7 @@ func TestInterrupt(t *testing.T) {
 			if code := p.exit(); code != exitInterrupted {
 				t.Errorf("exit code %d, want %d\n%s", code, exitInterrupted, p.err.String())
 			}
-			if !strings.Contains(p.err.String(), "interrupted by "+sig.String()) {
+			if !strings.Contains(p.err.String(), "interrupted by "+unix.SignalName(sig)) {
 				t.Errorf("the signal is not named:\n%s", p.err.String())
 			}
 			p.leftNothing()

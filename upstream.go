@@ -23,7 +23,7 @@ func runUpstream(ctx context.Context, args []string, s streams) error {
 	)
 	fs := newFlags("upstream", "", upstreamAbout, s)
 	fs.StringSliceVar(&cfg.Listen, "listen", []string{"127.0.0.1:1980"}, "listen on these addresses")
-	cfg.Loops = 2
+	cfg.Loops = 1
 	fs.VarP((*countValue)(&cfg.Loops), "threads", "t", "threads that share the connections")
 	logs.add(fs)
 	if err := parse(fs, args, 0, 0); err != nil {
@@ -47,7 +47,7 @@ func runUpstream(ctx context.Context, args []string, s streams) error {
 
 	server, err := upstream.Start(ctx, cfg)
 	if err != nil {
-		return explainListen(err, cfg.Listen)
+		return explainListen(err, cfg.Listen, "--listen")
 	}
 	log.Info().Strs("listen", server.Addrs()).Msg("upstream ready")
 	select {
@@ -68,8 +68,8 @@ const (
 )
 
 // explainListen names the process that holds an address which could not be
-// listened on.
-func explainListen(err error, addresses []string) error {
+// listened on, and the flag that chooses another.
+func explainListen(err error, addresses []string, flag string) error {
 	for _, address := range addresses {
 		_, port, ok := cutLast(address, ":")
 		if !ok || !strings.Contains(err.Error(), address) {
@@ -82,7 +82,7 @@ func explainListen(err error, addresses []string) error {
 		if holder, holderErr := machine.PortHolder(os.DirFS("/"), number); holderErr == nil && holder != nil {
 			return &proxycheck.HintError{
 				Err:  err,
-				Hint: fmt.Sprintf("Port %d is held by %s. Stop it, or choose another with --listen.", number, holder),
+				Hint: fmt.Sprintf("Port %d is held by %s. Stop it, or choose another with %s.", number, holder, flag),
 			}
 		}
 	}

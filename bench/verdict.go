@@ -81,6 +81,23 @@ func (r *Result) Warn(w Warning) {
 	}
 }
 
+// judge looks at the runs of one scenario, or at the control run. It warns once
+// of each code, beside what others warn of.
+type judge struct {
+	*Result
+	seen map[string]bool
+}
+
+func (r *Result) newJudge() judge { return judge{r, map[string]bool{}} }
+
+// Warn adds w unless this judge has warned of its code already.
+func (j judge) Warn(w Warning) {
+	if !j.seen[w.Code] {
+		j.seen[w.Code] = true
+		j.Warnings = append(j.Warnings, w)
+	}
+}
+
 // Judge adds the warnings that follow from the figures and sets the verdict.
 // interrupted says that not everything was measured.
 func (r *Result) Judge(interrupted bool) {
@@ -93,21 +110,22 @@ func (r *Result) Judge(interrupted bool) {
 	}
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
-		for j := range s.Runs {
-			r.judgeRun(fmt.Sprintf("%s, run %d", s.Name, j+1), &s.Runs[j])
-			r.judgeGateway(fmt.Sprintf("%s, run %d", s.Name, j+1), &s.Runs[j])
+		j := r.newJudge()
+		for n := range s.Runs {
+			j.judgeRun(fmt.Sprintf("%s, run %d", s.Name, n+1), &s.Runs[n])
+			j.judgeGateway(fmt.Sprintf("%s, run %d", s.Name, n+1), &s.Runs[n])
 		}
 		if s.Maximum != nil {
-			r.judgeRun(s.Name+", the run for the maximum", s.Maximum)
-			r.judgeGateway(s.Name+", the run for the maximum", s.Maximum)
+			j.judgeRun(s.Name+", the run for the maximum", s.Maximum)
+			j.judgeGateway(s.Name+", the run for the maximum", s.Maximum)
 		}
-		for j := range s.Sweep {
-			r.judgeRun(fmt.Sprintf("%s at %.0f%%", s.Name, 100*s.Sweep[j].Share), &s.Sweep[j].Run)
+		for n := range s.Sweep {
+			j.judgeRun(fmt.Sprintf("%s at %.0f%%", s.Name, 100*s.Sweep[n].Share), &s.Sweep[n].Run)
 		}
-		r.judgeScenario(s)
+		j.judgeScenario(s)
 	}
 	if r.Control != nil {
-		r.judgeRun("the control run", r.Control)
+		r.newJudge().judgeRun("the control run", r.Control)
 	}
 	switch {
 	case slices.ContainsFunc(r.Warnings, func(w Warning) bool { return w.Invalid }):
@@ -122,7 +140,7 @@ func (r *Result) Judge(interrupted bool) {
 }
 
 // judgeRun looks at what the generator says of a run.
-func (r *Result) judgeRun(name string, run *Run) {
+func (r judge) judgeRun(name string, run *Run) {
 	if run.Requests == 0 {
 		r.Warn(Warning{
 			Code: NothingMeasured, Invalid: true,
@@ -150,7 +168,7 @@ func (r *Result) judgeRun(name string, run *Run) {
 }
 
 // judgeLoad looks for a generator that measured itself.
-func (r *Result) judgeLoad(name string, run *Run) {
+func (r judge) judgeLoad(name string, run *Run) {
 	if run.Busy != nil && *run.Busy > busyLimit {
 		r.Warn(Warning{
 			Code: GeneratorBusy,
@@ -176,7 +194,7 @@ func (r *Result) judgeLoad(name string, run *Run) {
 }
 
 // judgeRate looks at whether a fixed rate was kept up.
-func (r *Result) judgeRate(name string, run *Run) {
+func (r judge) judgeRate(name string, run *Run) {
 	if run.QPS < rateLimit*run.Rate {
 		r.Warn(Warning{
 			Code: RateMissed,
@@ -187,14 +205,14 @@ func (r *Result) judgeRate(name string, run *Run) {
 }
 
 // judgeGateway looks for a gateway that was not the limit.
-func (r *Result) judgeGateway(name string, run *Run) {
+func (r judge) judgeGateway(name string, run *Run) {
 	if run.Rate > 0 {
 		return // It is meant to have time left.
 	}
 	if run.CPU.Gateway != nil && r.Gateway.Workers != nil && *r.Gateway.Workers > 0 {
 		r.judgeWorkers(name, run, float64(*r.Gateway.Workers))
 	}
-	if r.Control != nil && run.QPS > ceilingLimit*r.Control.QPS {
+	if r.Control != nil && r.Control.QPS > 0 && run.QPS > ceilingLimit*r.Control.QPS {
 		r.Warn(Warning{
 			Code: UpstreamCeiling,
 			Text: fmt.Sprintf("%s reached %.0f%% of what the upstream does without a gateway", name, 100*run.QPS/r.Control.QPS),
@@ -205,7 +223,7 @@ func (r *Result) judgeGateway(name string, run *Run) {
 
 // judgeWorkers tells a worker that waited for work from one that waited for a
 // core: the first makes the figure somebody else's, the second only lower.
-func (r *Result) judgeWorkers(name string, run *Run, workers float64) {
+func (r judge) judgeWorkers(name string, run *Run, workers float64) {
 	busy := *run.CPU.Gateway / workers
 	wait := 0.0
 	if run.CPU.GatewayWait != nil {
@@ -228,7 +246,7 @@ func (r *Result) judgeWorkers(name string, run *Run, workers float64) {
 }
 
 // judgeScenario looks at how far the runs of a scenario agree.
-func (r *Result) judgeScenario(s *ScenarioResult) {
+func (r judge) judgeScenario(s *ScenarioResult) {
 	qps := spread(s.Runs, func(run *Run) *float64 { return &run.QPS })
 	latency := spread(s.Runs, (*Run).AverageLatency)
 	if qps > spreadLimit || latency > latencySpreadLimit {

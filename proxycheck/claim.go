@@ -26,7 +26,12 @@ func claim(runDir, routeID string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(dirs[0], routeID+claimSuffix), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	var f *os.File
+	for _, dir := range dirs {
+		if f, err = os.OpenFile(filepath.Join(dir, routeID+claimSuffix), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
+			break
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("mark the route %s as ours: %w", routeID, err)
 	}

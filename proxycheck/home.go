@@ -67,6 +67,9 @@ func checkHomeParent(parent string) error {
 	if n := len(parent) + len("/"+homePrefix) + len("1234567890"); n > maxHomeBytes {
 		return fmt.Errorf("use %s: a home in it would have a path of %d characters, %d are too many for APISIX's unix sockets", parent, n, maxHomeBytes+1)
 	}
+	if strings.ContainsFunc(parent, needsQuotes) {
+		return fmt.Errorf("use %s: nginx's configuration can't hold a path with such characters", parent)
+	}
 	if parent == "/root" || strings.HasPrefix(parent, "/root/") {
 		return fmt.Errorf("use %s: APISIX refuses to start under /root", parent)
 	}
@@ -74,6 +77,12 @@ func checkHomeParent(parent string) error {
 		return fmt.Errorf("use %s: %w", parent, err)
 	}
 	return nil
+}
+
+// needsQuotes says whether r means something to nginx's configuration, Lua or
+// the shell.
+func needsQuotes(r rune) bool {
+	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+@~,=", r))
 }
 
 // fill opens the home to the workers and lays the links.

@@ -105,6 +105,12 @@ func (cfg FindConfig) findHome() (*Install, error) {
 			return newInstall(home, cli)
 		}
 	}
+	if cli != "" {
+		return nil, &HintError{
+			Err:  fmt.Errorf("find APISIX: there is the command %s, but the folder that belongs to it is in none of %s", cli, strings.Join(homes, ", ")),
+			Hint: "name the folder that holds apisix/, conf/ and deps/ with --apisix-home",
+		}
+	}
 	return nil, notInstalled(cfg.Root)
 }
 

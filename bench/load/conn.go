@@ -42,8 +42,7 @@ type connState uint8
 const (
 	closed connState = iota
 	connecting
-	// ready has a request to send, idle waits until one is due.
-	ready
+	// idle waits until a request is due.
 	idle
 	sending
 	waiting
@@ -148,19 +147,16 @@ func (l *loop) connected(i int32) error {
 		return nil
 	}
 	c.down = false
-	c.state = ready
 	return l.next(i)
 }
 
-// next gives a connection that is free its next request: in a closed loop after
-// this batch of events, as wrk does it, so that the server finds many requests
-// at once; for one that was lost when the connection closed too; otherwise when
-// one is due.
+// next gives a connection that is free its next request: at once in a closed
+// loop, or for one that was lost when the connection closed; otherwise when one
+// is due.
 func (l *loop) next(i int32) error {
 	c := &l.conns[i]
 	if l.schedule == nil || c.due != noRequest {
-		l.ready = append(l.ready, i)
-		return nil
+		return l.begin(i)
 	}
 	c.state = idle
 	if !c.queued {
@@ -241,7 +237,7 @@ func (l *loop) receive(i int32, hungUp bool) error {
 // request. It returns false if the connection was given up.
 func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
 	c := &l.conns[i]
-	if c.state == idle || c.state == ready {
+	if c.state == idle {
 		l.errors.Read++ // Nobody has asked for anything.
 		return false, l.reopen(i)
 	}
@@ -268,7 +264,6 @@ func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
 		return false, l.reopen(i)
 	}
 	c.parser.reset()
-	c.state = ready
 	fd := c.fd
 	err = l.next(i)
 	return c.state > connecting && c.fd == fd, err
@@ -306,7 +301,7 @@ func (l *loop) ended(i int32) error {
 func (l *loop) failed(i int32, counter *uint64, errno syscall.Errno) error {
 	c := &l.conns[i]
 	left := errno == 0 || errno == unix.ECONNRESET || errno == unix.EPIPE
-	unsent := c.state == idle || c.state == ready && c.answered
+	unsent := c.state == idle
 	if unsent || left && c.answered && !c.parser.started() && !l.accepted(c) {
 		l.reopened++
 	} else {

@@ -6,6 +6,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,7 +162,8 @@ func (r *Runner) runLoops(m *Measurement) error {
 		m.add(&l.counters)
 		m.busiest = max(m.busiest, time.Since(m.began)-l.waited)
 	}
-	return errors.Join(errs...)
+	// What ends one loop ends them all.
+	return cmp.Or(errs...)
 }
 
 // Measurement is what one run measured, in full.

@@ -30,8 +30,6 @@ type loop struct {
 	conns    []conn
 	buf      []byte
 	schedule *schedule
-	// ready are the connections that have a request to send.
-	ready []int32
 	// limit is how many answers end the run.
 	limit uint64
 
@@ -65,7 +63,6 @@ func newLoop(r *Runner, started time.Time, i int) (*loop, error) {
 		started:  started,
 		conns:    make([]conn, connections),
 		buf:      make([]byte, readBuffer),
-		ready:    make([]int32, 0, connections),
 		schedule: schedule,
 		limit:    math.MaxUint64,
 		counters: newCounters(r.cfg),
@@ -127,28 +124,11 @@ func (l *loop) run() error {
 				return err
 			}
 		}
-		if err := l.sendReady(); err != nil {
-			return err
-		}
 	}
 	if l.schedule != nil {
 		l.unsent = l.schedule.overdue(min(l.now(), end))
 	}
 	l.runner.done.Add(l.requests - l.rated)
-	return nil
-}
-
-// sendReady sends the requests of all connections that have one to send.
-func (l *loop) sendReady() error {
-	for _, i := range l.ready {
-		if l.conns[i].state != ready {
-			continue // It was closed in between.
-		}
-		if err := l.begin(i); err != nil {
-			return err
-		}
-	}
-	l.ready = l.ready[:0]
 	return nil
 }
 
@@ -176,7 +156,7 @@ func (l *loop) checkTime(i int32, now time.Duration) error {
 	switch {
 	case c.state == closed:
 		return l.connect(i)
-	case c.state == idle || c.state == ready || now-c.start <= timeout:
+	case c.state == idle || now-c.start <= timeout:
 	case c.state == connecting:
 		l.refused(c)
 		return l.reopen(i)
