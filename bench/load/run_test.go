@@ -29,7 +29,7 @@ func TestCounts(t *testing.T) {
 	s := serve(t, behave)
 	cfg := testConfig(s.url)
 	cfg.Threads, cfg.Connections = 3, 7
-	m := run(t, cfg)
+	m := runUntil(t, cfg, func() bool { return s.accepted.Load() == 7 && s.answers.Load() > 1000 })
 	if m.errors != (Errors{}) || m.reopened != 0 {
 		t.Errorf("errors %+v, %d reconnects", m.errors, m.reopened)
 	}
@@ -63,7 +63,7 @@ func TestRequestBytes(t *testing.T) {
 	cfg := testConfig(s.url + "?q=1#fragment")
 	cfg.Connections = 1
 	cfg.Header = map[string][]string{"X-Two": {"a", "b"}, "Accept": {"*/*"}}
-	run(t, cfg)
+	runUntil(t, cfg, func() bool { return got.Load() != nil })
 	want := "GET /hello?q=1 HTTP/1.1\r\nHost: " + s.listener.Addr().String() + "\r\nAccept: */*\r\nX-Two: a\r\nX-Two: b\r\n\r\n"
 	if text := got.Load(); text == nil || *text != want {
 		t.Errorf("request %q, want %q", *text, want)
@@ -232,7 +232,7 @@ func TestIPv6(t *testing.T) {
 	s := listen(t, "[::1]:0", behave)
 	t.Cleanup(s.close)
 	cfg := testConfig(s.url)
-	m := run(t, cfg)
+	m := runUntil(t, cfg, func() bool { return s.answers.Load() > 100 })
 	if m.errors != (Errors{}) {
 		t.Errorf("errors %+v", m.errors)
 	}
