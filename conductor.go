@@ -229,14 +229,15 @@ func (c *conductor) whileUp(ctx context.Context) (context.Context, context.Cance
 	if c.etcd != nil {
 		etcd = c.etcd.Err()
 	}
-	gateway := c.gateway
+	// Taking down clears the fields.
+	upstream, gateway := c.upstream, c.gateway
 	go func() {
 		select {
 		case <-ctx.Done():
 		case err := <-etcd:
 			cancel(fmt.Errorf("etcd ended: %w", err))
-		case <-c.upstream.Done():
-			cancel(fmt.Errorf("the upstream ended: %w", ending(c.upstream)))
+		case <-upstream.Done():
+			cancel(fmt.Errorf("the upstream ended: %w", ending(upstream)))
 		case <-gateway.Done():
 			cancel(gateway.Err())
 		}
