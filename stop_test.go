@@ -52,11 +52,19 @@ func (b *lockedBuffer) String() string {
 // start runs the program with ports that are free.
 func start(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
+	p := prepare(t, env, args...)
+	p.launch()
+	return p
+}
+
+// prepare is start without the start.
+func prepare(t *testing.T, env []string, args ...string) *program {
+	t.Helper()
 	p := &program{t: t, mark: "ARMREPRO_TEST_MARK=" + strconv.Itoa(freePort(t)), tmp: privateTemp(t)}
 	for _, f := range newRunOptions().portFlags() {
 		args = append(args, fmt.Sprintf("--%s=%d", f.flag, freePort(t)))
 	}
-	p.run(env, args...)
+	p.command(env, args...)
 	return p
 }
 
@@ -64,16 +72,20 @@ func start(t *testing.T, env []string, args ...string) *program {
 func (p *program) again() *program {
 	p.t.Helper()
 	q := &program{t: p.t, mark: p.mark, tmp: p.tmp}
-	q.run(p.cmd.Env, p.cmd.Args[1:]...)
+	q.command(p.cmd.Env, p.cmd.Args[1:]...)
+	q.launch()
 	return q
 }
 
-func (p *program) run(env []string, args ...string) {
-	p.t.Helper()
+func (p *program) command(env []string, args ...string) {
 	p.cmd = exec.Command("/proc/self/exe", args...)
 	p.cmd.Env = append(os.Environ(), asArmrepro+"=1", p.mark, "TMPDIR="+p.tmp)
 	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
+}
+
+func (p *program) launch() {
+	p.t.Helper()
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestReaderGone has whoever reads the output go away: what was measured is
+// saved, and everything is taken down.
+func TestReaderGone(t *testing.T) {
+	t.Parallel()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader.Close()
+	defer writer.Close()
+	saved := filepath.Join(t.TempDir(), "result.json")
+	p := prepare(t, nil, append(shortRun, "--save", saved)...)
+	p.cmd.Stdout, p.cmd.Stderr = writer, writer
+	p.launch()
+	if code := p.exit(); code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+	if text, err := os.ReadFile(saved); err != nil || !strings.Contains(string(text), `"verdict"`) {
+		t.Errorf("the result was not saved: %v", err)
+	}
+	p.leftNothing()
+}
+
+// TestNohup sends a hang-up to a program that was started to ignore it.
+func TestNohup(t *testing.T) {
+	// What this process ignores its children do, so no other test may run.
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
+	p := start(t, nil, "run", "--gateway", "builtin", "-d", "1s", "--warmup", "0", "--runs", "1")
+	p.until("the load to begin", func() bool { return p.child("load --output json") != 0 })
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.exit(); code != exitOK && code != exitInvalid {
+		t.Errorf("exit code %d\n%s", code, p.err.String())
+	}
+	p.leftNothing()
+}
