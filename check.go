@@ -114,13 +114,15 @@ type checkFindings struct {
 	Gateway bench.GatewayInfo `json:"gateway"`
 	Etcd    bench.EtcdInfo    `json:"etcd"`
 	// Routes are those that were proved live.
-	Routes   []string        `json:"routes"`
+	Routes []string `json:"routes"`
+	// Pins is null where the kernel places the processes.
+	Pins     *bench.Pins     `json:"pins"`
 	Warnings []bench.Warning `json:"warnings"`
 }
 
 func (c *conductor) findings() checkFindings {
 	r := c.result
-	f := checkFindings{r.Machine, r.Gateway, r.Etcd, []string{smokePath}, r.Warnings}
+	f := checkFindings{r.Machine, r.Gateway, r.Etcd, []string{smokePath}, r.Settings.Pins, r.Warnings}
 	for _, s := range c.opts.scenarios {
 		f.Routes = append(f.Routes, s.Name)
 	}
@@ -148,6 +150,9 @@ func (f checkFindings) writeText(w io.Writer) error {
 		line("workers", "cannot be seen")
 	} else {
 		line("workers", "%d running", *f.Gateway.Workers)
+	}
+	if p := f.Pins; p != nil {
+		line("pinned", "gateway on CPU %s, upstream on %s, load on %s", orUnknown(p.Gateway), p.Upstream, p.Load)
 	}
 	for _, r := range f.Routes {
 		line("route", "%s is live", r)

@@ -258,7 +258,8 @@ func mitigationsLine(mitigations map[string]string) string {
 	}
 	var open []string
 	for name, state := range mitigations {
-		if strings.HasPrefix(state, "Vulnerable") {
+		// Some say on what first: KVM: Vulnerable.
+		if strings.Contains(state, "Vulnerable") || strings.Contains(state, "No mitigations") {
 			open = append(open, name)
 		}
 	}

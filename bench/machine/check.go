@@ -155,7 +155,7 @@ func checkCores(m Machine, _ Snapshot, plan Plan) *Finding {
 			Text: "nothing is pinned: the gateway shares cores with the upstream and the load generator",
 			Hint: "say --pin auto",
 		}
-	case len(plan.Pins.Gateway) == 0:
+	case len(plan.Pins.Gateway) == 0, slices.Equal(plan.Pins.Upstream, plan.Pins.Load) && len(plan.Pins.Load) < besides:
 		return &Finding{
 			Code: SharedCores,
 			Text: "shared cores: " + text,

@@ -92,6 +92,8 @@ func fittingProducts(c chip) []string {
 // it, names; empty if there is none. Of several the longest mark counts, since
 // Altra is part of Altra Max.
 func markedProduct(m midr, text string) string {
+	// Trade marks stand between the words: Ampere(R) Altra(R) Max.
+	text = productName(text)
 	var found product
 	for _, p := range products {
 		if p.hasCore(m) && len(p.mark) > len(found.mark) && strings.Contains(text, p.mark) {

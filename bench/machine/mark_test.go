@@ -1,0 +1,32 @@
+package machine
+
+import "testing"
+
+// TestMarkedProduct reads what firmware writes, trade marks included.
+func TestMarkedProduct(t *testing.T) {
+	t.Parallel()
+	n1 := midr{implementer: 0x41, part: 0xd0c, variant: 3, revision: 1}
+	for text, want := range map[string]string{
+		"Ampere(R) Altra(R) Processor":     "Ampere Altra",
+		"Ampere(R) Altra(R) Max Processor": "Ampere Altra Max",
+		"AWS Graviton2":                    "Graviton2",
+		"something else":                   "",
+	} {
+		if got := markedProduct(n1, text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestPinnedOnTwoCores has one CPU left for everything but the gateway.
+func TestPinnedOnTwoCores(t *testing.T) {
+	t.Parallel()
+	pins, err := PlanPins([]LogicalCPU{{ID: 0}, {ID: 1}}, 1, "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := checkCores(Machine{UsableCores: 2}, Snapshot{}, Plan{Workers: 1, Pins: pins})
+	if f == nil || f.Code != SharedCores {
+		t.Errorf("found %+v, want %s", f, SharedCores)
+	}
+}
