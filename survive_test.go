@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -34,10 +33,15 @@ func TestReaderGone(t *testing.T) {
 
 // TestNohup sends a hang-up to a program that was started to ignore it.
 func TestNohup(t *testing.T) {
-	// What this process ignores its children do, so no other test may run.
-	signal.Ignore(syscall.SIGHUP)
-	defer signal.Reset(syscall.SIGHUP)
-	p := start(t, nil, "run", "--gateway", "builtin", "-d", "1s", "--warmup", "0", "--runs", "1")
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := prepare(t, nil, "run", "--gateway", "builtin", "-d", "1s", "--warmup", "0", "--runs", "1")
+	p.cmd.Path = "/bin/sh"
+	p.cmd.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`, self}, p.cmd.Args[1:]...)
+	p.launch()
 	p.until("the load to begin", func() bool { return p.child("load --output json") != 0 })
 	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
