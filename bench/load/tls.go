@@ -150,7 +150,12 @@ func (t *tlsRun) requestsOn(ctx context.Context, conn net.Conn, due time.Duratio
 		now := time.Since(t.began)
 		switch {
 		case err == nil:
-			t.count(ctx, func() { t.answered(p.status, now-due, now-start) })
+			t.count(ctx, func() {
+				t.answered(p.status, now-due, now-start)
+				if !p.keepAlive {
+					t.reopened++
+				}
+			})
 		case answered && !p.started() && closedByServer(err):
 			t.count(ctx, func() { t.reopened++ })
 			return due
@@ -162,7 +167,6 @@ func (t *tlsRun) requestsOn(ctx context.Context, conn net.Conn, due time.Duratio
 		}
 		due = noRequest
 		if !p.keepAlive {
-			t.count(ctx, func() { t.reopened++ })
 			return noRequest
 		}
 		p.reset()
@@ -224,7 +228,7 @@ func (t *tlsRun) exchange(conn net.Conn, p *parser, buf []byte) error {
 		switch {
 		case err != nil:
 			return err
-		case done && used < n:
+		case done && p.keepAlive && used < n:
 			return errors.New("bytes follow the answer")
 		case done:
 			return nil
