@@ -27,10 +27,12 @@ do, and latency counts from when a request was due, so that no stall hides (coor
 omission); what it was from the real send time is printed as Service.
 
 Differences from wrk: an answer that never arrives counts as a timeout (wrk counts only
-those that arrive late), and its connection is opened again after twice the timeout; an
-answer that nobody asked for is a read error; a server that closes a connection between
-two requests costs a reconnect, not an error; a server that refuses connections counts
-once a connection and is tried again.`
+those that arrive late), and its connection is opened again after twice the timeout; bytes
+that follow an answer are a read error, and a 1xx answer is no request; a server that closes
+or resets a connection after an answer and before the first byte of the next costs a
+reconnect, not an error; a server that refuses connections counts once a connection and
+outage and is tried ten times a second; an answer with both Content-Length and chunked is
+read as chunked.`
 
 // loadEvent is one line of progress for the process that started this one.
 type loadEvent struct {
