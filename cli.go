@@ -53,15 +53,6 @@ func interruption(ctx context.Context, err error) error {
 	return err
 }
 
-// untilSignal turns the signal that ends a command which runs until one into
-// success.
-func untilSignal(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil
-	}
-	return err
-}
-
 // newFlags returns the flag set of one command. synopsis is what follows the
 // command's name; about is what it does, in full sentences.
 func newFlags(name, synopsis, about string, s streams) *pflag.FlagSet {
