@@ -74,7 +74,7 @@ func TestUsage(t *testing.T) {
 		{"--slack 0", "--slack must be"},
 		{"--slack NaN", "--slack must be"},
 		{"--slack Inf", "--slack must be"},
-		{"--md5-rounds -1", "--md5-rounds must be"},
+		{"--proxy-work -1s", "--proxy-work must be"},
 		{"--no-such-flag", "unknown flag"},
 		{"argument", `unexpected argument "argument"`},
 	} {
@@ -142,7 +142,7 @@ func TestMissed(t *testing.T) {
 	armrepro := needPeers(t)
 	var out, err bytes.Buffer
 	code := run(t.Context(), []string{"--armrepro", armrepro, "--only", "cost", "--pairs", "1", "--duration", "1s", "--slack", "0.001"}, &out, &err)
-	if code != exitMissed || strings.Count(out.String(), string(missed)) != 2 {
+	if code != exitMissed || strings.Count(out.String(), string(missed)) != 3 {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), err.String())
 	}
 }

@@ -20,7 +20,8 @@ type options struct {
 	slack    float64
 	control  bool
 	armrepro string
-	rounds   int
+	// proxyWork is the CPU time that a request is to take the proxy.
+	proxyWork time.Duration
 }
 
 // wants says whether a section was asked for.
@@ -39,7 +40,7 @@ func parseOptions(args []string, stdout io.Writer) (options, error) {
 	fs.Float64Var(&o.slack, "slack", 1, "widen the bounds: costs may be so many times higher, distances from 1 so many times longer,\nrequests/s so many times fewer; bytes must be equal all the same")
 	fs.BoolVar(&o.control, "control", false, "compare each peer with itself as well, which shows the noise")
 	fs.StringVar(&o.armrepro, "armrepro", "", "compare this program instead of building it")
-	fs.IntVar(&o.rounds, "md5-rounds", 45, "the proxy's work on each request; 45 rounds take some 30 µs")
+	fs.DurationVar(&o.proxyWork, "proxy-work", usualProxyWork, "CPU time that a request takes the proxy, as far as MD5 can fill it")
 	fs.Usage = func() { writeHelp(stdout, fs) }
 	err := fs.Parse(args)
 	switch {
@@ -72,11 +73,15 @@ Exit codes: 0 every bound held, 1 failed, 2 usage, 3 a bound was missed, 130 int
 `, fs.FlagUsages())
 }
 
-// What bounds --duration, --pairs and --md5-rounds is far above any use.
+// usualProxyWork is about what a request takes APISIX's worker in the first
+// scenario.
+const usualProxyWork = 30 * time.Microsecond
+
+// What bounds --duration, --pairs and --proxy-work is far above any use.
 const (
-	maxDuration = time.Hour
-	maxPairs    = 1000
-	maxRounds   = 1_000_000
+	maxDuration  = time.Hour
+	maxPairs     = 1000
+	maxProxyWork = 10 * time.Millisecond
 )
 
 func (o options) check() error {
@@ -96,8 +101,8 @@ func (o options) check() error {
 		return usagef("--duration must be whole seconds, at most %s: wrk knows no others", maxDuration)
 	case !(o.slack > 0) || math.IsInf(o.slack, 0):
 		return usagef("--slack must be above 0")
-	case o.rounds < 0 || o.rounds > maxRounds:
-		return usagef("--md5-rounds must be between 0 and %d", maxRounds)
+	case o.proxyWork < 0 || o.proxyWork > maxProxyWork:
+		return usagef("--proxy-work must be between 0s and %s", maxProxyWork)
 	}
 	return nil
 }

@@ -13,18 +13,20 @@ import (
 // section is a part of the comparison that can be had alone.
 type section struct {
 	name, about string
-	run         func(*session, context.Context) error
+	// proxied says that it measures through the proxy.
+	proxied bool
+	run     func(*session, context.Context) error
 }
 
 // sections is every section, in the order in which they run.
 func sections() []section {
 	return []section{
-		{"cost", "CPU time per request of generator and upstream, through one proxy", (*session).cost},
-		{"pinned", "QPS and latency of the proxy, its worker alone on one CPU, the rest on another", (*session).pinned},
-		{"unpinned", "the same, all on the two CPUs", (*session).unpinned},
-		{"straight", "requests/s of the generators straight at nginx", (*session).straight},
-		{"latency", "percentiles on a server with known latencies", (*session).latency},
-		{"bytes", "bytes counted per request", (*session).bytes},
+		{"cost", "CPU time per request of generator and upstream, through one proxy", true, (*session).cost},
+		{"pinned", "QPS and latency of the proxy, its worker alone on one CPU, the rest on another", true, (*session).pinned},
+		{"unpinned", "the same, all on the two CPUs", true, (*session).unpinned},
+		{"straight", "requests/s of the generators straight at nginx", false, (*session).straight},
+		{"latency", "percentiles on a server with known latencies", false, (*session).latency},
+		{"bytes", "bytes counted per request", true, (*session).bytes},
 	}
 }
 
@@ -35,14 +37,21 @@ const (
 	faithfulPairs = 9
 )
 
-// The load of the published benchmarks.
+// The load of the published benchmarks: wrk with its default of two threads.
+// `armrepro run` takes one for each of the gateway's workers.
 const (
-	usualThreads     = 2
+	wrkThreads       = 2
+	ownThreads       = 1
 	usualConnections = 16
 )
 
+// usual is the load of the published benchmarks, and ownUsual what stands for it.
 func usual(url string) target {
-	return target{url: url, threads: usualThreads, connections: usualConnections}
+	return target{url: url, threads: wrkThreads, connections: usualConnections}
+}
+
+func ownUsual(url string) target {
+	return target{url: url, threads: ownThreads, connections: usualConnections}
 }
 
 // comparison fills in what the flags say.
@@ -64,13 +73,20 @@ func (s *session) withStack(ctx context.Context, keepaliveRequests int, f func(*
 
 func (s *session) cost(ctx context.Context) error {
 	return s.withStack(ctx, 0, func(st *stack) error {
-		generator := s.comparison("cost", "generator", usualPairs)
-		generator.servers = st.servers()
-		generator.peer = s.wrk(usual(st.viaNginx))
-		generator.own = s.load(usual(st.viaNginx))
-		generator.figures = []figure{generatorCost(atMost(0.85))}
-		if err := s.compare(ctx, generator); err != nil {
-			return err
+		for _, of := range []struct {
+			title string
+			own   target
+		}{
+			{"generator", ownUsual(st.viaNginx)},
+			{"generator, -t2", usual(st.viaNginx)},
+		} {
+			generator := s.comparison("cost", of.title, usualPairs)
+			generator.servers = st.servers()
+			generator.peer, generator.own = s.wrk(usual(st.viaNginx)), s.load(of.own)
+			generator.figures = []figure{generatorCost(atMost(0.85))}
+			if err := s.compare(ctx, generator); err != nil {
+				return err
+			}
 		}
 		upstream := s.comparison("cost", "upstream", usualPairs)
 		upstream.servers = st.servers()
@@ -122,7 +138,7 @@ func (s *session) faithful(ctx context.Context, section string, st *stack, figur
 	c.servers, c.figures = st.servers(), append(figures, proxyBusy())
 	c.remark = idleProxy
 	c.peer = observed(s.wrk(usual(st.viaNginx)), st.nginx, st.proxy)
-	c.own = observed(s.load(usual(st.viaOwn)), st.own, st.proxy)
+	c.own = observed(s.load(ownUsual(st.viaOwn)), st.own, st.proxy)
 	return s.compare(ctx, c)
 }
 
@@ -217,7 +233,7 @@ func (s *session) latency(ctx context.Context) error {
 	near := within(0.95, 1.05)
 	c := s.comparison("latency", "--latency", usualPairs)
 	c.servers = []*server{slow}
-	c.peer, c.own = s.wrk(usual(url(at[0]))), s.load(usual(url(at[0])))
+	c.peer, c.own = s.wrk(usual(url(at[0]))), s.load(ownUsual(url(at[0])))
 	c.figures = []figure{
 		{"p50", func(s sample) float64 { return s.p50 }, formatMicroseconds, near},
 		{"p90", func(s sample) float64 { return s.p90 }, formatMicroseconds, near},
@@ -241,7 +257,7 @@ func (s *session) bytes(ctx context.Context) error {
 			c := s.comparison("bytes", of.title, usualPairs)
 			c.servers = st.servers()
 			c.duration = min(c.duration, time.Second)
-			c.peer, c.own = s.wrkExact(usual(st.viaNginx)), s.loadExact(usual(of.own))
+			c.peer, c.own = s.wrkExact(usual(st.viaNginx)), s.loadExact(ownUsual(of.own))
 			c.figures = []figure{answerSize(exactly())}
 			if err := s.compare(ctx, c); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"armrepro/bench/machine"
@@ -21,8 +22,10 @@ type session struct {
 	// openFiles is the limit on open files of every process here.
 	openFiles uint64
 	ephemeral portRange
-	rows      []row
-	stderr    io.Writer
+	// rounds of MD5 are the proxy's work on each request.
+	rounds int
+	rows   []row
+	stderr io.Writer
 }
 
 func (s *session) progress(format string, args ...any) {
@@ -73,6 +76,11 @@ func comparePeers(ctx context.Context, opts options, stdout, stderr io.Writer) (
 
 // measureAll runs the sections. One that fails leaves the others as they are.
 func (s *session) measureAll(ctx context.Context) error {
+	if slices.ContainsFunc(sections(), func(of section) bool { return of.proxied && s.opts.wants(of.name) }) {
+		if err := s.calibrate(ctx); err != nil {
+			return err
+		}
+	}
 	var errs []error
 	for _, section := range sections() {
 		if s.opts.wants(section.name) && ctx.Err() == nil {

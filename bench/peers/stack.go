@@ -46,7 +46,7 @@ func (s *session) startStack(ctx context.Context, keepaliveRequests int) (st *st
 	}
 	st.proxy, err = startNginx(ctx, s.tools.nginx, s.dir, "proxy", nginxConfig{
 		Modules: s.tools.lua, Workers: 1, Connections: s.nginxConnections(),
-		KeepaliveRequests: keepaliveRequests, Rounds: s.opts.rounds,
+		KeepaliveRequests: keepaliveRequests, Rounds: s.rounds,
 		Pairs: []nginxPair{{Listen: toNginx, To: byNginx}, {Listen: toOwn, To: byOwn}},
 	})
 	st.viaNginx, st.viaOwn = url(toNginx), url(toOwn)
