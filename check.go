@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -118,11 +119,21 @@ type checkFindings struct {
 	// Pins is null where the kernel places the processes.
 	Pins     *bench.Pins     `json:"pins"`
 	Warnings []bench.Warning `json:"warnings"`
+	// Checks are the codes of the checks of the machine that were made;
+	// Unchecked are those that could not be.
+	Checks    []string            `json:"checks"`
+	Unchecked []machine.Unchecked `json:"unchecked"`
 }
 
 func (c *conductor) findings() checkFindings {
 	r := c.result
-	f := checkFindings{r.Machine, r.Gateway, r.Etcd, []string{smokePath}, r.Settings.Pins, r.Warnings}
+	f := checkFindings{
+		Machine: r.Machine, Gateway: r.Gateway, Etcd: r.Etcd, Routes: []string{smokePath}, Pins: r.Settings.Pins, Warnings: r.Warnings,
+		Checks: machine.FindingCodes(), Unchecked: append([]machine.Unchecked{}, r.Unchecked...),
+	}
+	for _, u := range r.Unchecked {
+		f.Checks = slices.DeleteFunc(f.Checks, func(code string) bool { return code == u.Code })
+	}
 	for _, s := range c.opts.scenarios {
 		f.Routes = append(f.Routes, s.Name)
 	}
@@ -156,6 +167,10 @@ func (f checkFindings) writeText(w io.Writer) error {
 	}
 	for _, r := range f.Routes {
 		line("route", "%s is live", r)
+	}
+	line("checks", "%d made: %s", len(f.Checks), strings.Join(f.Checks, " "))
+	for _, u := range f.Unchecked {
+		line("unchecked", "%s: %s", u.Code, u.Why)
 	}
 	for _, warning := range f.Warnings {
 		line("warning", "%s: %s", warning.Code, warning.Text)

@@ -43,11 +43,11 @@ func (c *conductor) setUp(ctx context.Context) error {
 	if err := c.raiseFiles(); err != nil {
 		return err
 	}
-	m, _ := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts(), Calibrate: true})
+	m, evidence := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts(), Calibrate: true})
 	c.result.Machine = m
 	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.Core)).Int("cores", m.Cores).Bool("emulated", m.Emulated).Msg("machine")
 	var err error
-	if c.fit, err = newFitness(m, c.opts.workers, c.opts.pin); err != nil {
+	if c.fit, err = newFitness(m, evidence, c.opts.workers, c.opts.pin); err != nil {
 		return err
 	}
 

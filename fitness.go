@@ -12,14 +12,15 @@ import (
 // anything is started until the load is over, and keeps the processes on their
 // CPUs.
 type fitness struct {
-	machine machine.Machine
-	pins    machine.Pins
-	first   machine.Snapshot
-	before  machine.Snapshot
+	machine  machine.Machine
+	evidence []machine.Evidence
+	pins     machine.Pins
+	first    machine.Snapshot
+	before   machine.Snapshot
 }
 
 // newFitness takes the first snapshot and plans the pinning.
-func newFitness(m machine.Machine, workers int, pin string) (*fitness, error) {
+func newFitness(m machine.Machine, evidence []machine.Evidence, workers int, pin string) (*fitness, error) {
 	root := os.DirFS("/")
 	cpus, err := machine.AllowedCPUs(root)
 	if err != nil && pin != machine.PinNone && pin != machine.PinAuto {
@@ -29,7 +30,7 @@ func newFitness(m machine.Machine, workers int, pin string) (*fitness, error) {
 	if err != nil {
 		return nil, usagef("--pin: %v", err)
 	}
-	f := &fitness{machine: m, pins: pins}
+	f := &fitness{machine: m, evidence: evidence, pins: pins}
 	f.first = f.snapshot(nil)
 	return f, nil
 }
@@ -63,6 +64,7 @@ func (f *fitness) begin(c *conductor, workers []int) {
 		Pins:        f.pins,
 	}))
 	warn(c.result, machine.Moved(f.first, f.before))
+	c.result.Unchecked = machine.UncheckedOf(f.evidence, f.before)
 }
 
 // end looks at what has changed under the load.

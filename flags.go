@@ -149,10 +149,10 @@ func (v *runRate) Set(s string) error {
 }
 
 // addLoadFlags adds the flags that run and load share, with wrk's names.
-func addLoadFlags(fs *pflag.FlagSet, cfg *load.Config) {
+func addLoadFlags(fs *pflag.FlagSet, cfg *load.Config, threadsUsage string) {
 	fs.VarP((*timeValue)(&cfg.Duration), "duration", "d", "how long each run lasts")
 	fs.VarP((*countValue)(&cfg.Connections), "connections", "c", "connections to keep open")
-	fs.VarP((*countValue)(&cfg.Threads), "threads", "t", "threads that share the connections")
+	fs.VarP((*countValue)(&cfg.Threads), "threads", "t", threadsUsage)
 	fs.VarP((*timeValue)(&cfg.Timeout), "timeout", "T", "how long an answer may take before it counts as a timeout")
 }
 

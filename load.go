@@ -109,7 +109,7 @@ func runLoad(ctx context.Context, args []string, s streams) error {
 	}
 	var opts loadOptions
 	fs := newFlags("load", "URL", loadAbout, s)
-	addLoadFlags(fs, &cfg)
+	addLoadFlags(fs, &cfg, "threads that share the connections")
 	if err := opts.add(fs, &cfg); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +34,9 @@ func runMachine(_ context.Context, args []string, s streams) error {
 	if output != "text" && output != "json" {
 		return usagef("machine: --output: %q is neither text nor json", output)
 	}
+	if root == "" {
+		return usagef("machine: --root: no folder is given")
+	}
 	m, evidence, err := detect(root)
 	if err != nil {
 		return err
@@ -49,7 +53,7 @@ func runMachine(_ context.Context, args []string, s streams) error {
 // detect describes the machine that the tree at dir belongs to. Links in a
 // recorded tree cannot lead out of it, to the machine that reads it.
 func detect(dir string) (machine.Machine, []machine.Evidence, error) {
-	if dir == "/" {
+	if filepath.Clean(dir) == "/" {
 		m, evidence := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts(), Calibrate: true})
 		return m, evidence, nil
 	}
@@ -91,7 +95,7 @@ func writeMachine(w io.Writer, m machine.Machine, evidence []machine.Evidence) e
 		{"Caches", cachesLine(m.CPU.Caches)},
 		{"Features", featuresLine(m)},
 		{"Under", underLine(m)},
-		{"Mitigated", mitigationsLine(m.Mitigations)},
+		{"Mitigated", orUnknown(m.Mitigated())},
 	} {
 		fmt.Fprintf(t, "%s\t%s\n", line.label, line.text)
 	}
@@ -249,26 +253,6 @@ func underLine(m machine.Machine) string {
 		container = "no container"
 	}
 	return hypervisor + ", " + container
-}
-
-// mitigationsLine counts what the kernel does about the CPU's flaws.
-func mitigationsLine(mitigations map[string]string) string {
-	if mitigations == nil {
-		return orUnknown("")
-	}
-	var open []string
-	for name, state := range mitigations {
-		// Some say on what first: KVM: Vulnerable.
-		if strings.Contains(state, "Vulnerable") || strings.Contains(state, "No mitigations") {
-			open = append(open, name)
-		}
-	}
-	slices.Sort(open)
-	text := fmt.Sprintf("%d of %s", len(mitigations)-len(open), plural(len(mitigations), "flaw"))
-	if len(open) > 0 {
-		text += ", not " + strings.Join(open, " ")
-	}
-	return text
 }
 
 func joinNonEmpty(sep string, parts ...string) string {

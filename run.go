@@ -99,7 +99,6 @@ func newRunOptions() *runOptions {
 	return &runOptions{
 		load: load.Config{
 			Connections: 16,
-			Threads:     load.DefaultThreads,
 			Duration:    time.Minute,
 			Timeout:     load.DefaultTimeout,
 		},
@@ -213,7 +212,7 @@ func readScenario(name string) (bench.Scenario, error) {
 func runRun(ctx context.Context, args []string, s streams) error {
 	o := newRunOptions()
 	fs := newFlags("run", "", runAbout, s)
-	addLoadFlags(fs, &o.load)
+	addLoadFlags(fs, &o.load, "threads of the load generator (default: one for each of --workers)")
 	fs.VarP((*countValue)(&o.runs), "runs", "", "measured runs of each scenario")
 	fs.VarP((*timeValue)(&o.warmup), "warmup", "", "load before the first run of each scenario that is not measured")
 	fs.VarP(&o.rate, "rate", "R", "requests a second of the runs, or a share of the maximum such as 75%, whatever the answers do (default: a closed loop)")
@@ -229,6 +228,9 @@ func runRun(ctx context.Context, args []string, s streams) error {
 	}
 	if err := o.check(); err != nil {
 		return err
+	}
+	if !fs.Changed("threads") {
+		o.load.Threads = min(o.workers, o.load.Connections)
 	}
 	o.load.URL, o.load.Rate = o.gatewayAddress(), float64(o.rate.rate)
 	if err := o.load.Check(); err != nil {

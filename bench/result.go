@@ -25,7 +25,9 @@ type Result struct {
 	// Control is the same load straight to the upstream: the ceiling.
 	Control  *Run      `json:"control"`
 	Warnings []Warning `json:"warnings"`
-	Verdict  Verdict   `json:"verdict"`
+	// Unchecked are the checks of the machine that could not be made.
+	Unchecked []machine.Unchecked `json:"unchecked,omitempty"`
+	Verdict   Verdict             `json:"verdict"`
 }
 
 // Tool names what measured.

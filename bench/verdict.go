@@ -112,19 +112,21 @@ func (r *Result) Judge(interrupted bool) {
 		s := &r.Scenarios[i]
 		j := r.newJudge()
 		for n := range s.Runs {
-			j.judgeRun(fmt.Sprintf("%s, run %d", s.Name, n+1), &s.Runs[n])
-			j.judgeGateway(fmt.Sprintf("%s, run %d", s.Name, n+1), &s.Runs[n])
+			j.judgeClosed(fmt.Sprintf("%s, run %d", s.Name, n+1), &s.Runs[n])
 		}
 		if s.Maximum != nil {
-			j.judgeRun(s.Name+", the run for the maximum", s.Maximum)
-			j.judgeGateway(s.Name+", the run for the maximum", s.Maximum)
+			j.judgeClosed(s.Name+", the run for the maximum", s.Maximum)
 		}
 		for n := range s.Sweep {
-			j.judgeRun(fmt.Sprintf("%s at %.0f%%", s.Name, 100*s.Sweep[n].Share), &s.Sweep[n].Run)
+			name := fmt.Sprintf("%s at %.0f%%", s.Name, 100*s.Sweep[n].Share)
+			j.judgeRun(name, &s.Sweep[n].Run)
+			j.judgeBusy(name, &s.Sweep[n].Run)
 		}
 		j.judgeScenario(s)
 	}
 	if r.Control != nil {
+		// Its generator may be busy all the time: the ceiling is that of
+		// generator and upstream together, and is shown with the CPU of both.
 		r.newJudge().judgeRun("the control run", r.Control)
 	}
 	switch {
@@ -167,8 +169,15 @@ func (r judge) judgeRun(name string, run *Run) {
 	r.judgeLoad(name, run)
 }
 
-// judgeLoad looks for a generator that measured itself.
-func (r judge) judgeLoad(name string, run *Run) {
+// judgeClosed looks at a run that the gateway is to be the limit of.
+func (r judge) judgeClosed(name string, run *Run) {
+	r.judgeRun(name, run)
+	r.judgeBusy(name, run)
+	r.judgeGateway(name, run)
+}
+
+// judgeBusy looks for a generator that measured itself.
+func (r judge) judgeBusy(name string, run *Run) {
 	if run.Busy != nil && *run.Busy > busyLimit {
 		r.Warn(Warning{
 			Code: GeneratorBusy,
@@ -176,6 +185,10 @@ func (r judge) judgeLoad(name string, run *Run) {
 			Hint: "the figures may be those of the generator; use more with --threads",
 		})
 	}
+}
+
+// judgeLoad looks at whether the generator's figures fit together.
+func (r judge) judgeLoad(name string, run *Run) {
 	if run.Rate > 0 {
 		r.judgeRate(name, run)
 		return

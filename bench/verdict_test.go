@@ -80,6 +80,12 @@ func TestJudge(t *testing.T) {
 			}
 			r.Control.Latency.Mean = ptr(100000.0)
 		}, KeepalivePool, ValidWithWarnings},
+		{"a busy generator in the sweep", func(r *Result) {
+			busy := r.Scenarios[0].Runs[0]
+			busy.Busy = ptr(0.95)
+			r.Scenarios[0].Sweep = []SweepRun{{Share: 0.5, Run: busy}}
+		}, GeneratorBusy, ValidWithWarnings},
+		{"a busy generator in the control", func(r *Result) { r.Control.Busy = ptr(1.0) }, "", Valid},
 		{"one run, no control", func(r *Result) {
 			r.Scenarios[0].Runs = r.Scenarios[0].Runs[:1]
 			r.Control = nil

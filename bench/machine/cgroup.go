@@ -204,11 +204,11 @@ func readQuotaV1(root fs.FS, name string) (float64, error) {
 
 func coresOf(name, quota, period string) (float64, error) {
 	q, err := strconv.ParseUint(quota, 10, 48)
-	if err != nil {
+	if err != nil || q == 0 {
 		return 0, fmt.Errorf("%s: bad quota %q", name, clip(quota))
 	}
 	p, err := strconv.ParseUint(period, 10, 48)
-	if err != nil || p == 0 || q == 0 {
+	if err != nil || p == 0 {
 		return 0, fmt.Errorf("%s: bad period %q", name, clip(period))
 	}
 	return float64(q) / float64(p), nil

@@ -141,12 +141,12 @@ func checkCores(m Machine, _ Snapshot, plan Plan) *Finding {
 	if plan.Workers != 1 {
 		who += "s"
 	}
-	text := have + " for " + who + ", the upstream and the load generator"
+	who += ", the upstream and the load generator"
 	switch {
 	case cores < float64(plan.Workers+1):
 		return &Finding{
 			Code: FewCores,
-			Text: text,
+			Text: have + " for " + who,
 			Hint: fmt.Sprintf("take a machine with %d cores or more, or fewer --workers", plan.Workers+besides),
 		}
 	case len(plan.Pins.Gateway) == 0 && cores >= pinnable && cores >= float64(plan.Workers+besides):
@@ -158,7 +158,7 @@ func checkCores(m Machine, _ Snapshot, plan Plan) *Finding {
 	case len(plan.Pins.Gateway) == 0, slices.Equal(plan.Pins.Upstream, plan.Pins.Load) && len(plan.Pins.Load) < besides:
 		return &Finding{
 			Code: SharedCores,
-			Text: "shared cores: " + text,
+			Text: who + " share " + have,
 			Hint: "the published figures were measured like this; a machine with four cores or more spreads less",
 		}
 	case plan.Pins.SharedThreads:

@@ -24,7 +24,7 @@ func readDMI(root fs.FS) (dmi, error) {
 	d := dmi{}
 	var first error
 	for _, name := range dmiFiles {
-		value, err := readLine(root, path.Join(dmiDir, name))
+		value, err := readName(root, path.Join(dmiDir, name))
 		switch {
 		case err == nil:
 			d[name] = value

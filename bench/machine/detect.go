@@ -136,8 +136,9 @@ func (d *detector) findCloud() {
 		d.m.Cloud = cloud
 		d.because("cloud", cloud, "%s", cmp.Or(why, "what DMI tells is none of the known clouds"))
 	}
-	if d.m.Cloud == "AWS" && d.dmi["sys_vendor"] == "Amazon EC2" && d.dmi["product_name"] != "" {
-		d.m.Instance = d.dmi["product_name"]
+	// Others on AWS, such as HVM domU, are Xen's name of the machine.
+	if name := d.dmi["product_name"]; d.m.Cloud == "AWS" && strings.Contains(name, ".") {
+		d.m.Instance = name
 		d.because("instance", d.m.Instance, "DMI product_name on AWS")
 		return
 	}
@@ -152,13 +153,13 @@ func (d *detector) findCloud() {
 
 func (d *detector) findSystem() {
 	release, source := "", "proc/sys/kernel/osrelease"
-	line, err := readLine(d.root, source)
+	line, err := readName(d.root, source)
 	if err == nil {
 		release = line
 	} else if line, err = readLine(d.root, "proc/version"); err == nil {
 		release, source = kernelOf(line), "proc/version"
-		if release == "" {
-			err = errors.New("proc/version does not begin as Linux writes it")
+		if release == "" || checkName(release) != nil {
+			release, err = "", errors.New("proc/version does not begin as Linux writes it")
 		}
 	}
 	d.m.Kernel = release
@@ -209,7 +210,11 @@ func osName(root fs.FS) (name, source string, err error) {
 		}
 		for line := range strings.Lines(string(b)) {
 			if value, ok := strings.CutPrefix(line, "PRETTY_NAME="); ok {
-				return clean(strings.Trim(strings.TrimSpace(value), `"'`)), file, nil
+				name := clean(strings.Trim(strings.TrimSpace(value), `"'`))
+				if err := checkName(name); err != nil {
+					return "", "", fmt.Errorf("PRETTY_NAME in %s is %w", file, err)
+				}
+				return name, file, nil
 			}
 		}
 		first = cmp.Or(first, fmt.Errorf("%s has no PRETTY_NAME", file))
@@ -235,7 +240,7 @@ func (d *detector) findCores() {
 		d.because("cores", positive(d.m.Cores), "%s/online is %s", cpuDir, FormatCPUList(d.online))
 	case len(d.info.processors) > 0:
 		d.m.Cores = len(d.info.processors)
-		d.because("cores", positive(d.m.Cores), "proc/cpuinfo lists so many")
+		d.because("cores", positive(d.m.Cores), "proc/cpuinfo lists so many; %s", reason(d.onlineErr))
 	default:
 		d.because("cores", "", "%s", reason(d.onlineErr))
 	}
@@ -269,7 +274,9 @@ func (d *detector) findUsableCores() {
 	allowed, err := AllowedCPUs(d.root)
 	if err == nil && len(allowed) > 0 {
 		d.m.Allowed = FormatCPUList(allowed)
-		usable = float64(len(allowed))
+		if usable = float64(len(allowed)); d.m.Cores > 0 {
+			usable = min(usable, float64(d.m.Cores))
+		}
 	}
 	d.report("cpus_allowed", d.m.Allowed, "Cpus_allowed_list in proc/self/status", err)
 
@@ -331,23 +338,4 @@ func (d *detector) findSurroundings() {
 	d.m.EmulatedWhy = d.emulation()
 	d.m.Emulated = d.m.EmulatedWhy != ""
 	d.because("emulated", strconv.FormatBool(d.m.Emulated), "%s", cmp.Or(d.m.EmulatedWhy, "nothing shows it"))
-}
-
-// findMitigations reads what the kernel does about the CPU's flaws, which
-// costs a gateway up to a fifth of its speed.
-func (d *detector) findMitigations() {
-	const dir = cpuDir + "/vulnerabilities"
-	entries, err := fs.ReadDir(d.root, dir)
-	if err != nil {
-		d.because("mitigations", "", "%s", reason(err))
-		return
-	}
-	d.m.Mitigations = map[string]string{}
-	for _, e := range entries[:min(len(entries), 256)] {
-		line, err := readLine(d.root, path.Join(dir, e.Name()))
-		if err == nil && line != "Not affected" {
-			d.m.Mitigations[clean(e.Name())] = line
-		}
-	}
-	d.because("mitigations", fmt.Sprintf("%d of %d flaws", len(d.m.Mitigations), len(entries)), "%s", dir)
 }

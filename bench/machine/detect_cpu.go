@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // findCPU names the processor.
@@ -58,11 +58,12 @@ func (d *detector) findArm() {
 	cpu.Variant, cpu.Revision = m.variantHex(), strconv.Itoa(int(m.revision))
 	cpu.Vendor, cpu.Core = implementers[m.implementer], coreName(m)
 	cpu.BogoMIPS = d.bogoMIPS()
+	why := fmt.Sprintf("%s, from %s", m, source)
 	if cpu.Core == "" {
-		d.because("cpu.core", "", "%s, from %s, is not in the table of cores", m, source)
-	} else {
-		d.because("cpu.core", cpu.Core, "%s, from %s", m, source)
+		why += ", is not in the table of cores"
 	}
+	d.because("cpu.core", cpu.Core, "%s", d.cores.beside(why))
+	d.explainKinds()
 	product, why := d.findProduct(m)
 	cpu.Product = product
 	d.because("cpu.product", product, "%s", why)
@@ -96,8 +97,11 @@ func (d *detector) findProduct(m midr) (name, why string) {
 	if c.cloud != "" {
 		facts += " on " + c.cloud
 	}
-	names := fittingProducts(c)
-	if len(names) > 0 {
+	names, unsure := fittingProducts(c)
+	switch {
+	case unsure:
+		return "", fmt.Sprintf("%s may be %s, but the cloud is unknown: %s", facts, names[0], reason(d.dmiErr))
+	case len(names) > 0:
 		return alternatives(names), facts + fits(len(names), d.smbiosErr)
 	}
 	// A chip that is newer than the table, by the firmware's own name.
@@ -129,104 +133,10 @@ func firmwareName(p smbiosProcessor) string {
 			return ""
 		}
 	}
-	if p.manufacturer == "QEMU" || !strings.ContainsFunc(name, func(r rune) bool { return r >= 'A' && r <= 'z' }) {
+	if p.manufacturer == "QEMU" || !strings.ContainsFunc(name, unicode.IsLetter) || identifies(name) {
 		return ""
 	}
 	return name
-}
-
-// kind is one kind of core and the CPUs that are of it.
-type kind struct {
-	midr     midr
-	cpus     []int
-	capacity int
-}
-
-// coreKinds are the kinds of core of a machine, the strongest first, and where
-// they were read.
-type coreKinds struct {
-	kinds  []kind
-	source string
-	err    error
-}
-
-// readKinds finds the MIDR of each online core: in sysfs, else in
-// /proc/cpuinfo, else in the register of the core that this program runs on.
-func (d *detector) readKinds() coreKinds {
-	const register = "regs/identification/midr_el1"
-	ids := d.online
-	if len(ids) == 0 {
-		ids = []int{0}
-	}
-	cpus := map[int]midr{}
-	var first error
-	for _, id := range ids {
-		line, err := readLine(d.root, cpuPath(id, register))
-		if err == nil {
-			cpus[id], err = parseMIDR(line)
-		}
-		if err != nil {
-			delete(cpus, id)
-			first = cmp.Or(first, err)
-		}
-	}
-	if len(cpus) > 0 {
-		return coreKinds{d.groupKinds(cpus), cpuPath(ids[0], register), nil}
-	}
-	for _, p := range d.info.processors {
-		if p.midr != nil {
-			cpus[p.id] = *p.midr
-		}
-	}
-	if len(cpus) > 0 {
-		return coreKinds{d.groupKinds(cpus), "proc/cpuinfo", nil}
-	}
-	if d.live != nil && d.live.MIDR != 0 {
-		return coreKinds{[]kind{{midr: decodeMIDR(d.live.MIDR)}}, "the register MIDR_EL1", nil}
-	}
-	return coreKinds{err: first}
-}
-
-// groupKinds sorts cores by kind. The strongest is the one with the largest
-// capacity, where the kernel tells it, then the most numerous.
-func (d *detector) groupKinds(cpus map[int]midr) []kind {
-	var kinds []kind
-	for _, id := range slices.Sorted(maps.Keys(cpus)) {
-		i := slices.IndexFunc(kinds, func(k kind) bool { return k.midr == cpus[id] })
-		if i < 0 {
-			i = len(kinds)
-			capacity, err := readUint(d.root, cpuPath(id, "cpu_capacity"))
-			if err != nil || capacity > 1024 {
-				capacity = 0
-			}
-			kinds = append(kinds, kind{midr: cpus[id], capacity: int(capacity)})
-		}
-		kinds[i].cpus = append(kinds[i].cpus, id)
-	}
-	slices.SortStableFunc(kinds, func(a, b kind) int {
-		return cmp.Or(cmp.Compare(b.capacity, a.capacity), cmp.Compare(len(b.cpus), len(a.cpus)))
-	})
-	return kinds
-}
-
-// describeKinds lists the kinds if there are several.
-func describeKinds(kinds []kind) []Kind {
-	if len(kinds) < 2 {
-		return nil
-	}
-	var list []Kind
-	for _, k := range kinds {
-		list = append(list, Kind{
-			Implementer: k.midr.implementerHex(),
-			Part:        k.midr.partHex(),
-			Variant:     k.midr.variantHex(),
-			Revision:    strconv.Itoa(int(k.midr.revision)),
-			Core:        coreName(k.midr),
-			CPUs:        FormatCPUList(k.cpus),
-			Count:       len(k.cpus),
-		})
-	}
-	return list
 }
 
 // findFeatures lists the features that matter, from /proc/cpuinfo or from what

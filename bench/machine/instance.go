@@ -50,9 +50,14 @@ func parseCloudInit(b []byte) (name, key string, err error) {
 		{"ds.meta-data.instance-type", data.DS.Meta2.InstanceType},
 		{"ds.meta-data.instance_type", data.DS.Meta2.InstanceType2},
 	} {
-		if name := clean(v.value); name != "" && len(name) <= 80 {
-			return name, v.key, nil
+		name := clean(v.value)
+		if name == "" {
+			continue
 		}
+		if err := checkName(name); err != nil {
+			return "", "", fmt.Errorf("%s in %s is %w", v.key, cloudInitData, err)
+		}
+		return name, v.key, nil
 	}
 	return "", "", fmt.Errorf("%s does not tell the type", cloudInitData)
 }

@@ -22,10 +22,10 @@ type processUse struct {
 
 // readProcessTable reads the CPU time of all processes. Those of pids and their
 // descendants are the measurement's own.
-func readProcessTable(root fs.FS, pids []int) processTable {
+func readProcessTable(root fs.FS, pids []int) (processTable, error) {
 	ids, err := processIDs(root)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	table := make(processTable, len(ids))
 	parents := make(map[int]int, len(ids))
@@ -47,7 +47,7 @@ func readProcessTable(root fs.FS, pids []int) processTable {
 			}
 		}
 	}
-	return table
+	return table, nil
 }
 
 // ownSince is the CPU time that the measurement's processes used since before.

@@ -63,11 +63,38 @@ type chip struct {
 	cloudKnown bool
 }
 
+// ownTimers are the values of BogoMIPS that no other chip's timer has. The
+// others are common: the architecture prescribes 2000 from Armv8.6 on.
+var ownTimers = []float64{166.66, 243.75, 2100}
+
+// ownCloud is the cloud that rents no Arm chips but its own.
+const ownCloud = "AWS"
+
+// fits says whether nothing that is known about the chip speaks against p.
 func (p product) fits(c chip) bool {
 	return p.hasCore(c.midr) &&
 		(p.stepping == "" || p.stepping == c.midr.stepping()) &&
-		(p.bogoMIPS == 0 || c.bogoMIPS == 0 || sameBogoMIPS(p.bogoMIPS, c.bogoMIPS)) &&
+		p.fitsTimer(c) &&
+		(c.cloud != ownCloud || p.cloud == ownCloud) &&
 		(p.cloud == "" || !c.cloudKnown || p.cloud == c.cloud)
+}
+
+func (p product) fitsTimer(c chip) bool {
+	if p.bogoMIPS == 0 {
+		return true
+	}
+	if c.bogoMIPS == 0 {
+		// Without a core and a timer nothing is left to tell it by.
+		return p.implementer != 0
+	}
+	return sameBogoMIPS(p.bogoMIPS, c.bogoMIPS)
+}
+
+// needsCloud says that p is the chip only if the machine is in p's cloud, which
+// nothing tells: other chips may have such a core and such a timer.
+func (p product) needsCloud(c chip) bool {
+	own := func(timer float64) bool { return sameBogoMIPS(timer, c.bogoMIPS) }
+	return p.cloud != "" && !c.cloudKnown && !slices.ContainsFunc(ownTimers, own)
 }
 
 func (p product) hasCore(m midr) bool {
@@ -77,15 +104,17 @@ func (p product) hasCore(m midr) bool {
 // sameBogoMIPS allows for what the kernel cuts off after two digits.
 func sameBogoMIPS(a, b float64) bool { return math.Abs(a-b) < 0.015 }
 
-// fittingProducts lists the names of all products that fit.
-func fittingProducts(c chip) []string {
-	var names []string
+// fittingProducts lists the names of all products that fit. Unsure says that one
+// alone does, and is no more than possible: it is found in one cloud only, and
+// which cloud this is is unknown.
+func fittingProducts(c chip) (names []string, unsure bool) {
 	for _, p := range products {
 		if p.fits(c) && !slices.Contains(names, p.name) {
 			names = append(names, p.name)
+			unsure = p.needsCloud(c)
 		}
 	}
-	return names
+	return names, unsure && len(names) == 1
 }
 
 // markedProduct is the product with this core that text, as the firmware wrote

@@ -51,47 +51,73 @@ type Snapshot struct {
 	somaxconn    *uint64
 	ports        *portRange
 	timeWait     *uint64
+
+	// unread has, by the code of the finding, why a check cannot be made.
+	unread map[string]string
 }
 
 // TakeSnapshot reads the state of the machine at root. It takes some
 // milliseconds, and 50 more if the frequency is measured.
 func TakeSnapshot(root fs.FS, opts SnapshotOptions) Snapshot {
-	s := Snapshot{
-		uptime:       known(readUptime(root)),
-		boot:         known(readBootTime(root)),
-		cpu:          known(ReadCPUTimes(root)),
-		procs:        readProcessTable(root, opts.Pids),
-		throttled:    known(throttledTime(root, groupsOf(root, opts.Pids))),
-		swapped:      known(readSwapped(root)),
-		turbo:        known(readTurbo(root)),
-		memAvailable: known(availableMemory(root)),
-		openFiles:    known(openFilesLimit(root)),
-		somaxconn:    known(readUint(root, "proc/sys/net/core/somaxconn")),
-		ports:        known(readPortRange(root)),
-		timeWait:     known(readTimeWait(root)),
-	}
+	s := Snapshot{unread: map[string]string{}}
 	cpus, err := AllowedCPUs(root)
 	if err != nil {
 		cpus, _ = onlineCPUs(root)
 	}
-	s.policy = readPolicies(root, cpus)
-	s.thermal = known(readThermal(root, cpus))
-	if opts.FreeDisk != nil && opts.DataDir != "" {
-		s.freeDisk = known(opts.FreeDisk(opts.DataDir))
-	}
-	if opts.MeasureMHz != nil {
-		mhz := opts.MeasureMHz()
-		s.mhz = &mhz
-	}
+	s.uptime = fact(&s, root, readUptime, OtherLoad, Throttled)
+	s.boot = fact(&s, root, readBootTime, ClockStep)
+	s.cpu = fact(&s, root, ReadCPUTimes, Steal, OtherLoad)
+	s.swapped = fact(&s, root, readSwapped, Swapping)
+	s.turbo = fact(&s, root, readTurbo, Turbo)
+	s.memAvailable = fact(&s, root, availableMemory, LowMemory)
+	s.openFiles = fact(&s, root, openFilesLimit, FewOpenFiles)
+	s.somaxconn = fact(&s, root, readSomaxconn, ShortBacklog)
+	s.ports = fact(&s, root, readPortRange, PortRange, TimeWait)
+	s.timeWait = fact(&s, root, readTimeWait, TimeWait)
+	s.procs = deref(fact(&s, root, func(root fs.FS) (processTable, error) { return readProcessTable(root, opts.Pids) }, OtherLoad))
+	s.throttled = fact(&s, root, func(root fs.FS) (time.Duration, error) { return throttledTime(root, groupsOf(root, opts.Pids)) }, Throttled)
+	s.thermal = fact(&s, root, func(root fs.FS) (uint64, error) { return readThermal(root, cpus) }, ThermalThrottling)
+	s.policy = deref(fact(&s, root, func(root fs.FS) ([]cpuPolicy, error) { return readPolicies(root, cpus) }, Governor, FrequencyLimit))
+	s.freeDisk = fact(&s, root, opts.freeDisk, LowDisk)
+	s.mhz = fact(&s, root, opts.measureMHz, FrequencyMoved)
 	return s
 }
 
-// known is what was read, or nil if it could not be.
-func known[T any](v T, err error) *T {
-	if err != nil {
-		return nil
+// fact reads one thing. If it cannot be read it is nil, and s says so of the
+// checks that need it.
+func fact[T any](s *Snapshot, root fs.FS, read func(fs.FS) (T, error), needs ...string) *T {
+	v, err := read(root)
+	if err == nil {
+		return &v
 	}
-	return &v
+	for _, code := range needs {
+		if s.unread[code] == "" {
+			s.unread[code] = reason(err)
+		}
+	}
+	return nil
+}
+
+// deref is the zero value for nil.
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+func (o SnapshotOptions) freeDisk(fs.FS) (uint64, error) {
+	if o.FreeDisk == nil || o.DataDir == "" {
+		return 0, errors.New("it was not asked for")
+	}
+	return o.FreeDisk(o.DataDir)
+}
+
+func (o SnapshotOptions) measureMHz(fs.FS) (float64, error) {
+	if o.MeasureMHz == nil {
+		return 0, errors.New("the frequency is not measured")
+	}
+	return o.MeasureMHz(), nil
 }
 
 // readUptime reads the first number of /proc/uptime, in seconds.
@@ -254,9 +280,9 @@ type cpuPolicy struct {
 	allowed, hardware uint64
 }
 
-// readPolicies reads the policies of the CPUs that have one; most virtual
-// machines have none.
-func readPolicies(root fs.FS, cpus []int) []cpuPolicy {
+// readPolicies reads the policies of the CPUs that have one. Most virtual
+// machines have none, which is an error.
+func readPolicies(root fs.FS, cpus []int) ([]cpuPolicy, error) {
 	var policies []cpuPolicy
 	for _, cpu := range cpus {
 		p := cpuPolicy{cpu: cpu}
@@ -267,8 +293,13 @@ func readPolicies(root fs.FS, cpus []int) []cpuPolicy {
 			policies = append(policies, p)
 		}
 	}
-	return policies
+	if len(policies) == 0 {
+		return nil, errors.New("no CPU has a cpufreq policy")
+	}
+	return policies, nil
 }
+
+func readSomaxconn(root fs.FS) (uint64, error) { return readUint(root, "proc/sys/net/core/somaxconn") }
 
 // readTurbo says whether the CPU may run above its rated frequency.
 func readTurbo(root fs.FS) (bool, error) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -25,6 +27,9 @@ var (
 	errTooLarge   = errors.New("larger than the kernel writes it")
 	errNotRegular = errors.New("not a regular file")
 	errEmpty      = errors.New("empty")
+	// What is in a file although a name should be.
+	errNameTooLong = errors.New("longer than a name")
+	errIdentifying = errors.New("like a serial number or an id, and not shown")
 )
 
 // readFile reads a whole file, at most maxFileBytes of it. Only regular files
@@ -74,6 +79,38 @@ func readLine(root fs.FS, name string) (string, error) {
 	return line, nil
 }
 
+// maxNameBytes is longer than any name of a product, a system or a machine type.
+const maxNameBytes = 96
+
+// identifying matches what tells one machine from all others: serial numbers,
+// uuids, the ids of instances.
+var identifying = regexp.MustCompile(`(?i)serial|\bi-[0-9a-f]{8,}|\bocid1\.|[0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{12,}`)
+
+func identifies(s string) bool { return identifying.MatchString(s) }
+
+// checkName says why text, which is foreign, is not shown as a name.
+func checkName(text string) error {
+	switch {
+	case len(text) > maxNameBytes:
+		return errNameTooLong
+	case identifies(text):
+		return errIdentifying
+	}
+	return nil
+}
+
+// readName reads a file that holds one name which is going to be shown.
+func readName(root fs.FS, name string) (string, error) {
+	line, err := readLine(root, name)
+	if err != nil {
+		return "", err
+	}
+	if err := checkName(line); err != nil {
+		return "", &fs.PathError{Op: "read", Path: name, Err: err}
+	}
+	return line, nil
+}
+
 // readUint reads a file that holds one decimal number.
 func readUint(root fs.FS, name string) (uint64, error) {
 	line, err := readLine(root, name)
@@ -114,13 +151,13 @@ func reason(err error) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return name + "is not there"
 	case errors.Is(err, fs.ErrPermission):
-		return name + "may only be read by root"
-	case errors.Is(err, errTooLarge), errors.Is(err, errNotRegular), errors.Is(err, errEmpty):
+		return name + "may not be read by this user"
+	case path == nil:
+		return err.Error()
+	case slices.Contains([]error{errTooLarge, errNotRegular, errEmpty, errNameTooLong, errIdentifying}, path.Err):
 		return name + "is " + path.Err.Error()
-	case path != nil:
-		return name + "is unreadable: " + path.Err.Error()
 	}
-	return err.Error()
+	return name + "is unreadable: " + path.Err.Error()
 }
 
 // keyValues splits "key: value" lines, such as those of /proc/PID/status.

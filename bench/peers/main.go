@@ -89,18 +89,29 @@ type missedError struct{ count int }
 
 func (e *missedError) Error() string { return fmt.Sprintf("bounds missed: %d", e.count) }
 
-// dispatch is either the slow server or the comparison.
+// dispatch is one of the servers or the comparison.
 func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) == 2 && args[0] == slowCommand {
-		ln, err := net.Listen("tcp", args[1])
-		if err != nil {
-			return fmt.Errorf("listen: %w", err)
-		}
-		return serveSlow(ctx, ln)
+	if len(args) == 2 && servers[args[0]] != nil {
+		return serve(ctx, args[0], args[1])
 	}
 	opts, err := parseOptions(args, stdout)
 	if err != nil {
 		return err
 	}
 	return comparePeers(ctx, opts, stdout, stderr)
+}
+
+// servers are the words that make this program one of its own servers.
+var servers = map[string]func(context.Context, net.Listener) error{
+	slowCommand: serveSlow,
+	bareCommand: serveBare,
+}
+
+// serve listens and answers until ctx ends.
+func serve(ctx context.Context, command, at string) error {
+	ln, err := net.Listen("tcp", at)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	return servers[command](ctx, ln)
 }

@@ -24,7 +24,7 @@ func sections() []section {
 		{"cost", "CPU time per request of generator and upstream, through one proxy", true, (*session).cost},
 		{"pinned", "QPS and latency of the proxy, its worker alone on one CPU, the rest on another", true, (*session).pinned},
 		{"unpinned", "the same, all on the two CPUs", true, (*session).unpinned},
-		{"straight", "requests/s of the generators straight at nginx", false, (*session).straight},
+		{"straight", "requests/s of the generators straight at a bare echo server", false, (*session).straight},
 		{"latency", "percentiles on a server with known latencies", false, (*session).latency},
 		{"bytes", "bytes counted per request", true, (*session).bytes},
 	}
@@ -73,28 +73,56 @@ func (s *session) withStack(ctx context.Context, keepaliveRequests int, f func(*
 
 func (s *session) cost(ctx context.Context) error {
 	return s.withStack(ctx, 0, func(st *stack) error {
-		for _, of := range []struct {
-			title string
-			own   target
-		}{
-			{"generator", ownUsual(st.viaNginx)},
-			{"generator, -t2", usual(st.viaNginx)},
-		} {
-			generator := s.comparison("cost", of.title, usualPairs)
-			generator.servers = st.servers()
-			generator.peer, generator.own = s.wrk(usual(st.viaNginx)), s.load(of.own)
-			generator.figures = []figure{generatorCost(atMost(0.85))}
-			if err := s.compare(ctx, generator); err != nil {
-				return err
-			}
+		if err := s.generatorCosts(ctx, st); err != nil {
+			return err
 		}
-		upstream := s.comparison("cost", "upstream", usualPairs)
-		upstream.servers = st.servers()
-		upstream.peer = observed(s.wrk(usual(st.viaNginx)), st.nginx, st.proxy)
-		upstream.own = observed(s.wrk(usual(st.viaOwn)), st.own, st.proxy)
-		upstream.figures = []figure{upstreamCost(atMost(0.80))}
-		return s.compare(ctx, upstream)
+		return s.upstreamCosts(ctx, st)
 	})
+}
+
+// generatorCosts compares the generator as run uses it, and with as many threads
+// as wrk.
+func (s *session) generatorCosts(ctx context.Context, st *stack) error {
+	for _, of := range []struct {
+		title string
+		own   target
+		bound bound
+	}{
+		{"generator", ownUsual(st.viaNginx), atMost(0.85)},
+		{"generator, 2 threads", usual(st.viaNginx), bound{}},
+	} {
+		c := s.comparison("cost", of.title, usualPairs)
+		c.servers = st.servers()
+		c.peer, c.own = s.wrk(usual(st.viaNginx)), s.load(of.own)
+		c.figures = []figure{generatorCost(of.bound)}
+		if err := s.compare(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// upstreamCosts compares the upstream, and a server that only echoes: what is
+// left between the two is all that the upstream could save.
+func (s *session) upstreamCosts(ctx context.Context, st *stack) error {
+	for _, of := range []struct {
+		title, url string
+		upstream   *server
+		bound      bound
+	}{
+		{"upstream", st.viaOwn, st.own, atMost(0.80)},
+		{"bare echo server", st.viaBare, st.bare, bound{}},
+	} {
+		c := s.comparison("cost", of.title, usualPairs)
+		c.servers = st.servers()
+		c.peer = observed(s.wrk(usual(st.viaNginx)), st.nginx, st.proxy)
+		c.own = observed(s.wrk(usual(of.url)), of.upstream, st.proxy)
+		c.figures = []figure{upstreamCost(of.bound)}
+		if err := s.compare(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *session) pinned(ctx context.Context) error {
@@ -177,11 +205,13 @@ func (s *session) twoCPUs(section string) (*corePair, error) {
 }
 
 func (s *session) straight(ctx context.Context) error {
+	// nginx's two workers and a generator's thread would be three on two
+	// CPUs: then it is their placement that is measured.
 	at, err := addresses(1)
 	if err != nil {
 		return err
 	}
-	upstream, err := s.startUpstream(ctx, at[0])
+	fast, err := startBare(ctx, at[0])
 	if err != nil {
 		return err
 	}
@@ -194,7 +224,7 @@ func (s *session) straight(ctx context.Context) error {
 					continue
 				}
 				c := s.comparison("straight", title, usualPairs)
-				c.servers = []*server{upstream}
+				c.servers = []*server{fast}
 				t := target{url: url(at[0]), threads: threads, connections: connections}
 				c.peer, c.own = s.wrk(t), s.load(t)
 				c.figures = []figure{requestRate(atLeast(1))}
@@ -205,7 +235,7 @@ func (s *session) straight(ctx context.Context) error {
 		}
 		return nil
 	}
-	return errors.Join(compareAll(), upstream.stop())
+	return errors.Join(compareAll(), fast.stop())
 }
 
 // outOfReach says why so many connections cannot be opened, if they can't.

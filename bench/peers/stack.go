@@ -15,11 +15,11 @@ import (
 const maxConnections = 20480
 
 // stack is a proxy with one upstream of each kind behind it: one and the same
-// worker for both, on ports of their own.
+// worker for all, on ports of their own.
 type stack struct {
-	nginx, own, proxy *server
-	// viaNginx and viaOwn lead through the proxy.
-	viaNginx, viaOwn string
+	nginx, own, bare, proxy *server
+	// viaNginx, viaOwn and viaBare lead through the proxy.
+	viaNginx, viaOwn, viaBare string
 }
 
 // startStack starts both upstreams, then the proxy. keepaliveRequests is as in
@@ -31,11 +31,11 @@ func (s *session) startStack(ctx context.Context, keepaliveRequests int) (st *st
 			err = errors.Join(err, st.stop())
 		}
 	}()
-	at, err := addresses(4)
+	at, err := addresses(6)
 	if err != nil {
 		return st, err
 	}
-	toNginx, toOwn, byNginx, byOwn := at[0], at[1], at[2], at[3]
+	toNginx, toOwn, toBare, byNginx, byOwn, byBare := at[0], at[1], at[2], at[3], at[4], at[5]
 	if st.nginx, err = s.startUpstream(ctx, byNginx); err != nil {
 		return st, err
 	}
@@ -44,12 +44,15 @@ func (s *session) startStack(ctx context.Context, keepaliveRequests int) (st *st
 	}, byOwn); err != nil {
 		return st, err
 	}
+	if st.bare, err = startBare(ctx, byBare); err != nil {
+		return st, err
+	}
 	st.proxy, err = startNginx(ctx, s.tools.nginx, s.dir, "proxy", nginxConfig{
 		Modules: s.tools.lua, Workers: 1, Connections: s.nginxConnections(),
 		KeepaliveRequests: keepaliveRequests, Rounds: s.rounds,
-		Pairs: []nginxPair{{Listen: toNginx, To: byNginx}, {Listen: toOwn, To: byOwn}},
+		Pairs: []nginxPair{{Listen: toNginx, To: byNginx}, {Listen: toOwn, To: byOwn}, {Listen: toBare, To: byBare}},
 	})
-	st.viaNginx, st.viaOwn = url(toNginx), url(toOwn)
+	st.viaNginx, st.viaOwn, st.viaBare = url(toNginx), url(toOwn), url(toBare)
 	return st, err
 }
 
@@ -63,11 +66,16 @@ func (s *session) startUpstream(ctx context.Context, address string) (*server, e
 
 // startSlow starts the server with the injected latencies.
 func startSlow(ctx context.Context, address string) (*server, error) {
+	return startSelf(ctx, slowCommand, address)
+}
+
+// startSelf starts this program as one of its own servers.
+func startSelf(ctx context.Context, command, address string) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find own program: %w", err)
 	}
-	return startServer(ctx, "slow server", process.Config{Path: self, Args: []string{slowCommand, address}}, address)
+	return startServer(ctx, command, process.Config{Path: self, Args: []string{command, address}}, address)
 }
 
 func url(address string) string { return "http://" + address + "/" }
@@ -78,7 +86,7 @@ func (s *session) nginxConnections() int { return int(min(s.openFiles, maxConnec
 // servers lists those that were started, the proxy first: it is to be stopped
 // before what it leads to.
 func (st *stack) servers() []*server {
-	all := []*server{st.proxy, st.own, st.nginx}
+	all := []*server{st.proxy, st.bare, st.own, st.nginx}
 	return slices.DeleteFunc(all, func(s *server) bool { return s == nil })
 }
 

@@ -11,7 +11,8 @@ import (
 
 // machineSection is what the figures were measured on, as far as it moves
 // them.
-func machineSection(m machine.Machine) section {
+func machineSection(r bench.Result) section {
+	m := r.Machine
 	facts := []fact{{"product", known(m.CPU.Product)}, {"core", coreFact(m.CPU)}}
 	optional := func(label, value string) {
 		if value != "" {
@@ -26,14 +27,26 @@ func machineSection(m machine.Machine) section {
 	facts = append(facts, fact{"cloud", known(m.Cloud)}, fact{"instance", known(m.Instance)})
 	optional("hypervisor", m.Hypervisor)
 	optional("container", m.Container)
-	return section{title: "Machine", facts: append(facts,
+	facts = append(facts,
 		fact{"architecture", known(m.Arch)},
 		fact{"system", known(m.OS)},
 		fact{"kernel", known(m.Kernel)},
 		fact{"page size", positive(m.PageSize, pageSize)},
 		fact{"cores", coresFact(m)},
 		fact{"memory", positive(m.MemoryBytes, size)},
-	)}
+	)
+	optional("mitigated", m.Mitigated())
+	optional("not checked", unchecked(r.Unchecked))
+	return section{title: "Machine", facts: facts}
+}
+
+// unchecked lists the codes of the checks that could not be made.
+func unchecked(list []machine.Unchecked) string {
+	var codes []string
+	for _, u := range list {
+		codes = append(codes, u.Code)
+	}
+	return strings.Join(codes, ", ")
 }
 
 // coreFact names the core, or each kind of several.

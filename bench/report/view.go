@@ -84,7 +84,7 @@ func newView(r bench.Result, opts Options) (view, error) {
 		heading:  heading(r),
 		control:  controlLine(r),
 		warnings: r.Warnings,
-		sections: []section{machineSection(r.Machine), settingsSection(r)},
+		sections: []section{machineSection(r), settingsSection(r)},
 		legend:   legend(r.Settings),
 	}
 	v.level, v.verdict = verdict(r)

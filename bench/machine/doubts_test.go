@@ -1,0 +1,188 @@
+package machine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// arm is a machine of n cores with this MIDR and BogoMIPS in /proc/cpuinfo.
+func arm(n int, implementer, part, variant, revision, bogoMIPS string) fstest.MapFS {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "processor\t: %d\n", i)
+		if bogoMIPS != "" {
+			fmt.Fprintf(&b, "BogoMIPS\t: %s\n", bogoMIPS)
+		}
+		fmt.Fprintf(&b, "Features\t: fp asimd\nCPU implementer\t: %s\nCPU architecture: 8\nCPU variant\t: %s\nCPU part\t: %s\nCPU revision\t: %s\n\n",
+			implementer, variant, part, revision)
+	}
+	return fstest.MapFS{"proc/cpuinfo": &fstest.MapFile{Data: []byte(b.String())}}
+}
+
+// with lays files over a tree: names and contents in turn.
+func with(tree fstest.MapFS, files ...string) fstest.MapFS {
+	for i := 0; i < len(files); i += 2 {
+		tree[files[i]] = &fstest.MapFile{Data: []byte(files[i+1])}
+	}
+	return tree
+}
+
+// smbiosNaming is a table whose only structure is a processor of this version.
+func smbiosNaming(version string) string {
+	const length = 0x30
+	formatted := make([]byte, length)
+	formatted[0], formatted[1], formatted[0x10] = 4, length, 1
+	return string(formatted) + version + "\x00\x00"
+}
+
+// aws is a DMI of AWS.
+func aws(tree fstest.MapFS, product string) fstest.MapFS {
+	return with(tree, "sys/class/dmi/id/sys_vendor", "Amazon EC2\n", "sys/class/dmi/id/product_name", product+"\n")
+}
+
+func n1(bogoMIPS string) fstest.MapFS { return arm(2, "0x41", "0xd0c", "0x3", "1", bogoMIPS) }
+
+// TestDoubts is about machines that leave open which one they are: what they may
+// be is no more than a reason.
+func TestDoubts(t *testing.T) {
+	t.Parallel()
+	midr := func(id int) string { return cpuPath(id, register) }
+	online := cpuDir + "/online"
+	for name, tt := range map[string]struct {
+		tree fstest.MapFS
+		// field is of the evidence; value and why are what it has to say.
+		field, value, why string
+	}{
+		"N2 in an unknown cloud": {
+			arm(2, "0x41", "0xd49", "0x0", "0", "2000.00"), "cpu.product", "", "may be Azure Cobalt 100, but the cloud is unknown",
+		},
+		"N2 with a timer that several have": {
+			arm(2, "0x41", "0xd49", "0x0", "0", "100.00"), "cpu.product", "", "may be Alibaba Yitian 710, but the cloud is unknown",
+		},
+		"V3 in an unknown cloud": {
+			arm(2, "0x41", "0xd84", "0x0", "1", "2000.00"), "cpu.product", "", "may be Graviton5",
+		},
+		"a timer of its own": {n1("243.75"), "cpu.product", "Graviton2", "fits this one only"},
+		"Altra's timer on AWS": {
+			aws(n1("50.00"), "c6g.large"), "cpu.product", "", "fits no product in the table",
+		},
+		"a MIDR of zeros": {arm(1, "0x00", "0x000", "0x0", "0", ""), "cpu.product", "", "fits no product"},
+		"a serial number for a processor": {
+			with(arm(2, "0x41", "0xd8e", "0x0", "0", "2000.00"), smbiosTable, smbiosNaming("Serial 12345-ABC")), "cpu.product", "", "fits no product",
+		},
+		"an instance id for a machine type": {
+			aws(n1("243.75"), "i-0123456789abcdef0"), "instance", "", "DMI does not tell it",
+		},
+		"an id in cloud-init's data": {
+			with(n1("50.00"), cloudInitData, `{"ds":{"shape":"ocid1.instance.oc1.phx.abc"}}`), "instance", "", "is like a serial number or an id, and not shown",
+		},
+		"a system's name without end": {
+			with(n1("50.00"), "etc/os-release", "PRETTY_NAME="+strings.Repeat("x", 1000)), "os", "", "is longer than a name",
+		},
+		"a damaged register in sysfs": {
+			with(n1("50.00"), online, "0-1", midr(0), "bad"), "cpu.core", "Neoverse N1", "from proc/cpuinfo; " + midr(0) + `: parse midr_el1 "bad"`,
+		},
+		"a register of one of two in sysfs": {
+			with(n1("50.00"), online, "0-2", midr(0), "0x00000000413fd0c1"), "cpu.core", "Neoverse N1", "is not there; CPUs 2 could not be identified",
+		},
+		"sysfs and cpuinfo at odds": {
+			with(n1("50.00"), online, "0-1", midr(0), "0x00000000411fd401", midr(1), "0x00000000411fd401"), "cpu.core", "Neoverse V1", "proc/cpuinfo says otherwise of CPUs 0-1",
+		},
+		"a list of CPUs that makes no sense": {
+			with(n1("50.00"), online, "1-0"), "cores", "2", "proc/cpuinfo lists so many; " + online,
+		},
+		"a quota of nothing": {
+			with(n1("50.00"), "proc/self/cgroup", "0::/\n", "sys/fs/cgroup/cpu.max", "0 100000\n",
+				"proc/self/mountinfo", "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+			"quota_cores", "", `bad quota "0"`,
+		},
+		"flaws of unknown state": {
+			with(n1("50.00"), cpuDir+"/vulnerabilities/meltdown", "Vulnerable\n", cpuDir+"/vulnerabilities/mds", ""),
+			"mitigations", "0 of 1 flaw, not meltdown", "mds is empty",
+		},
+		"flaws that cannot be read": {
+			with(n1("50.00"), cpuDir+"/vulnerabilities/mds", ""), "mitigations", "", "mds is empty",
+		},
+	} {
+		_, evidence := Detect(tt.tree, Options{})
+		found := false
+		for _, e := range evidence {
+			if e.Field != tt.field {
+				continue
+			}
+			found = true
+			if e.Value != tt.value || !strings.Contains(e.Why, tt.why) {
+				t.Errorf("%s: %s is %q since %q, want %q since %q", name, e.Field, e.Value, e.Why, tt.value, tt.why)
+			}
+		}
+		if !found {
+			t.Errorf("%s: no evidence for %s", name, tt.field)
+		}
+	}
+}
+
+// TestUsableCores may not exceed the cores that there are.
+func TestUsableCores(t *testing.T) {
+	t.Parallel()
+	m, _ := Detect(with(n1("50.00"), "proc/self/status", "Cpus_allowed_list:\t0-63\n"), Options{})
+	if m.Cores != 2 || m.UsableCores != 2 {
+		t.Errorf("%v of %d cores are usable", m.UsableCores, m.Cores)
+	}
+}
+
+// TestUnchecked takes away what each check needs; nothing else may be missing.
+func TestUnchecked(t *testing.T) {
+	t.Parallel()
+	scene := readScene(t, "base")
+	opts := SnapshotOptions{
+		Pids: []int{50}, DataDir: "/tmp",
+		FreeDisk:   func(string) (uint64, error) { return 1 << 40, nil },
+		MeasureMHz: func() float64 { return 3000 },
+	}
+	unchecked := func(tree fstest.MapFS) map[string]string {
+		_, evidence := Detect(tree, Options{})
+		codes := map[string]string{}
+		for _, u := range UncheckedOf(evidence, TakeSnapshot(tree, opts)) {
+			codes[u.Code] = u.Why
+		}
+		return codes
+	}
+	// What the calm machine lacks itself.
+	always := unchecked(scene.before)
+	for prefix, codes := range map[string][]string{
+		"proc/uptime":               {OtherLoad, Throttled},
+		"proc/stat":                 {ClockStep, Steal, OtherLoad},
+		"proc/vmstat":               {Swapping},
+		"proc/meminfo":              {LowMemory},
+		"proc/self/limits":          {FewOpenFiles},
+		"proc/sys/net/core/":        {ShortBacklog},
+		"proc/sys/net/ipv4/":        {PortRange, TimeWait},
+		"proc/net/sockstat":         {TimeWait},
+		"sys/devices/system/cpu/on": {},
+	} {
+		tree := fstest.MapFS{}
+		for name, file := range scene.before {
+			if !strings.HasPrefix(name, prefix) {
+				tree[name] = file
+			}
+		}
+		if len(tree) == len(scene.before) {
+			t.Errorf("the calm machine has no %s", prefix)
+		}
+		got := unchecked(tree)
+		for code := range always {
+			delete(got, code)
+		}
+		for _, code := range codes {
+			if got[code] == "" && always[code] == "" {
+				t.Errorf("without %s, %s is not among the unchecked", prefix, code)
+			}
+			delete(got, code)
+		}
+		if len(got) > 0 {
+			t.Errorf("without %s, also unchecked: %v", prefix, got)
+		}
+	}
+}

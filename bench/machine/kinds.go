@@ -1,0 +1,185 @@
+package machine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// kind is one kind of core and the CPUs that are of it.
+type kind struct {
+	midr     midr
+	cpus     []int
+	capacity int
+}
+
+// coreKinds are the kinds of core of a machine, the strongest first, and where
+// they were read.
+type coreKinds struct {
+	kinds  []kind
+	source string
+	// doubts say what was missing or contradicts.
+	doubts []string
+	err    error
+}
+
+const register = "regs/identification/midr_el1"
+
+// readKinds finds the MIDR of each online core: in sysfs, else in
+// /proc/cpuinfo, else in the register of the core that this program runs on.
+func (d *detector) readKinds() coreKinds {
+	ids := d.online
+	if len(ids) == 0 {
+		ids = []int{0}
+	}
+	listed := map[int]midr{}
+	for _, p := range d.info.processors {
+		if p.midr != nil {
+			listed[p.id] = *p.midr
+		}
+	}
+	cpus, doubts, first := d.readRegisters(ids, listed)
+	switch {
+	case len(cpus) > 0:
+		kinds := d.groupKinds(cpus)
+		return coreKinds{kinds: kinds, source: cpuPath(kinds[0].cpus[0], register), doubts: doubts}
+	case len(listed) > 0:
+		return coreKinds{kinds: d.groupKinds(listed), source: "proc/cpuinfo", doubts: damaged(first)}
+	case d.live != nil && d.live.MIDR != 0:
+		return coreKinds{kinds: []kind{{midr: decodeMIDR(d.live.MIDR)}}, source: "the register MIDR_EL1", doubts: damaged(first)}
+	}
+	return coreKinds{err: first}
+}
+
+// readRegisters reads the MIDR of each CPU in sysfs. A CPU that has none there is
+// what /proc/cpuinfo lists it as. The error is the first one met.
+func (d *detector) readRegisters(ids []int, listed map[int]midr) (cpus map[int]midr, doubts []string, first error) {
+	cpus = map[int]midr{}
+	var without, differing []int
+	for _, id := range ids {
+		m, err := readMIDR(d.root, cpuPath(id, register))
+		was, isListed := listed[id]
+		switch {
+		case err == nil:
+			cpus[id] = m
+			if isListed && was != m {
+				differing = append(differing, id)
+			}
+			continue
+		case !isListed:
+			without = append(without, id)
+		}
+		first = cmp.Or(first, err)
+	}
+	if len(cpus) == 0 {
+		return cpus, nil, first
+	}
+	for _, id := range ids {
+		if _, ok := cpus[id]; !ok && !slices.Contains(without, id) {
+			cpus[id] = listed[id]
+		}
+	}
+	if first != nil {
+		doubts = append(doubts, reason(first))
+	}
+	if len(without) > 0 {
+		doubts = append(doubts, "CPUs "+FormatCPUList(without)+" could not be identified")
+	}
+	if len(differing) > 0 {
+		doubts = append(doubts, "proc/cpuinfo says otherwise of CPUs "+FormatCPUList(differing))
+	}
+	return cpus, doubts, first
+}
+
+func readMIDR(root fs.FS, file string) (midr, error) {
+	line, err := readLine(root, file)
+	if err != nil {
+		return midr{}, err
+	}
+	m, err := parseMIDR(line)
+	if err != nil {
+		return midr{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return m, nil
+}
+
+// damaged says what is wrong with a file that is there: old kernels do not have
+// it.
+func damaged(err error) []string {
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return []string{reason(err)}
+}
+
+// beside adds doubts to the reason for a conclusion.
+func (c coreKinds) beside(why string) string {
+	return strings.Join(append([]string{why}, c.doubts...), "; ")
+}
+
+// groupKinds sorts cores by kind. The strongest is the one with the largest
+// capacity, where the kernel tells it, then the most numerous.
+func (d *detector) groupKinds(cpus map[int]midr) []kind {
+	var kinds []kind
+	for _, id := range slices.Sorted(maps.Keys(cpus)) {
+		i := slices.IndexFunc(kinds, func(k kind) bool { return k.midr == cpus[id] })
+		if i < 0 {
+			i = len(kinds)
+			capacity, err := readUint(d.root, cpuPath(id, "cpu_capacity"))
+			if err != nil || capacity > 1024 {
+				capacity = 0
+			}
+			kinds = append(kinds, kind{midr: cpus[id], capacity: int(capacity)})
+		}
+		kinds[i].cpus = append(kinds[i].cpus, id)
+	}
+	slices.SortStableFunc(kinds, func(a, b kind) int {
+		return cmp.Or(cmp.Compare(b.capacity, a.capacity), cmp.Compare(len(b.cpus), len(a.cpus)))
+	})
+	return kinds
+}
+
+// explainKinds gives the evidence of several kinds.
+func (d *detector) explainKinds() {
+	if len(d.cores.kinds) < 2 {
+		return
+	}
+	var names []string
+	for _, k := range d.cores.kinds {
+		names = append(names, fmt.Sprintf("%s on CPUs %s", cmp.Or(coreName(k.midr), k.midr.String()), FormatCPUList(k.cpus)))
+	}
+	source := "proc/cpuinfo"
+	if d.cores.source != source {
+		source = cpuDir + "/cpu*/" + register
+	}
+	why := source + "; the strongest first, by number"
+	if d.cores.kinds[0].capacity > 0 {
+		why = source + "; the strongest first, by cpu_capacity"
+	}
+	d.because("cpu.kinds", strings.Join(names, ", "), "%s", why)
+}
+
+// describeKinds lists the kinds if there are several.
+func describeKinds(kinds []kind) []Kind {
+	if len(kinds) < 2 {
+		return nil
+	}
+	var list []Kind
+	for _, k := range kinds {
+		list = append(list, Kind{
+			Implementer: k.midr.implementerHex(),
+			Part:        k.midr.partHex(),
+			Variant:     k.midr.variantHex(),
+			Revision:    strconv.Itoa(int(k.midr.revision)),
+			Core:        coreName(k.midr),
+			CPUs:        FormatCPUList(k.cpus),
+			Count:       len(k.cpus),
+		})
+	}
+	return list
+}
