@@ -58,6 +58,9 @@ func PlanPins(cpus []LogicalCPU, workers int, mode string) (Pins, error) {
 			return Pins{}, fmt.Errorf("CPU %d is not among the usable ones, %s", id, FormatCPUList(ids(cpus)))
 		}
 	}
+	if len(gateway) < workers {
+		return Pins{}, fmt.Errorf("the list has fewer CPUs (%d) than there are gateway workers (%d)", len(gateway), workers)
+	}
 	if len(gateway) == len(cpus) {
 		return Pins{}, errors.New("the list leaves no CPU for the upstream and the load generator")
 	}

@@ -99,14 +99,19 @@ func TestPlanPins(t *testing.T) {
 
 func TestPlanPinsErrors(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ mode, want string }{
-		{"", "empty"},
-		{"4", "CPU 4 is not among the usable ones, 0-3"},
-		{"0-3", "leaves no CPU"},
-		{"x", `"x" is not the number of a CPU`},
-		{"3-1", "runs backwards"},
+	for _, tt := range []struct {
+		mode    string
+		workers int
+		want    string
+	}{
+		{"", 1, "empty"},
+		{"4", 1, "CPU 4 is not among the usable ones, 0-3"},
+		{"0-3", 1, "leaves no CPU"},
+		{"x", 1, `"x" is not the number of a CPU`},
+		{"3-1", 1, "runs backwards"},
+		{"3", 2, "fewer CPUs (1) than there are gateway workers (2)"},
 	} {
-		if got, err := PlanPins(flat(4), 1, tt.mode); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if got, err := PlanPins(flat(4), tt.workers, tt.mode); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("PlanPins(%q) = %+v, %v, want an error with %q", tt.mode, got, err, tt.want)
 		}
 	}
