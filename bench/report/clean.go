@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"armrepro/bench"
+	"armrepro/bench/machine"
 )
 
 // printable returns r with every string that a report prints made safe for a
@@ -35,6 +36,17 @@ func printable(r bench.Result) bench.Result {
 	for i := range r.Machine.CPU.Kinds {
 		k := &r.Machine.CPU.Kinds[i]
 		k.Core = clean(k.Core)
+	}
+	if r.Machine.Mitigations != nil {
+		flaws := map[string]string{}
+		for name, state := range r.Machine.Mitigations {
+			flaws[clean(name)] = clean(state)
+		}
+		r.Machine.Mitigations = flaws
+	}
+	r.Unchecked = slices.Clone(r.Unchecked)
+	for i, u := range r.Unchecked {
+		r.Unchecked[i] = machine.Unchecked{Code: clean(u.Code), Why: clean(u.Why)}
 	}
 	r.Gateway.Plugins = slices.Clone(r.Gateway.Plugins)
 	for i, p := range r.Gateway.Plugins {

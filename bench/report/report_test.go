@@ -283,6 +283,8 @@ func fill(v reflect.Value) {
 		for i := range v.Len() {
 			fill(v.Index(i))
 		}
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{hostile: "Vulnerable" + hostile}))
 	}
 }
 
