@@ -62,7 +62,7 @@ func (d *detector) readRegisters(ids []int, listed map[int]midr) (cpus map[int]m
 	cpus = map[int]midr{}
 	var without, differing []int
 	for _, id := range ids {
-		m, err := readMIDR(d.root, cpuPath(id, register))
+		m, err := sysfsMIDR(d.root, cpuPath(id, register))
 		was, isListed := listed[id]
 		switch {
 		case err == nil:
@@ -96,7 +96,7 @@ func (d *detector) readRegisters(ids []int, listed map[int]midr) (cpus map[int]m
 	return cpus, doubts, first
 }
 
-func readMIDR(root fs.FS, file string) (midr, error) {
+func sysfsMIDR(root fs.FS, file string) (midr, error) {
 	line, err := readLine(root, file)
 	if err != nil {
 		return midr{}, err
