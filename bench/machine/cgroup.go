@@ -108,7 +108,8 @@ func (m cgroupMount) group(name string, v2 bool) controlGroup {
 	within := name
 	if m.root != "/" {
 		var ok bool
-		if within, ok = strings.CutPrefix(name, m.root); !ok {
+		within, ok = strings.CutPrefix(name, m.root)
+		if !ok || within != "" && !strings.HasPrefix(within, "/") {
 			within = "/" // a group outside of what is mounted here
 		}
 	}
@@ -116,28 +117,35 @@ func (m cgroupMount) group(name string, v2 bool) controlGroup {
 	return controlGroup{dir: path.Join(mount, path.Clean("/"+within)), mount: mount, v2: v2}
 }
 
-// memoryLimit is the least memory in bytes that the group and those above it
-// may use; the largest number means no limit.
-func (g controlGroup) memoryLimit(root fs.FS) uint64 {
-	limit := uint64(math.MaxUint64)
-	name := "memory.max"
+// memoryLeft is the least memory in bytes that the group and those above it may
+// still use; the largest number means no limit. What they hold in files that can
+// be read again counts as left.
+func (g controlGroup) memoryLeft(root fs.FS) uint64 {
+	left := uint64(math.MaxUint64)
+	limitFile, usageFile, cacheName := "memory.max", "memory.current", "inactive_file"
 	if !g.v2 {
-		name = "memory.limit_in_bytes"
+		limitFile, usageFile, cacheName = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
 	}
 	for _, dir := range g.upwards() {
 		// v2 writes max for no limit, which is no number.
-		if n, err := readUint(root, path.Join(dir, name)); err == nil {
-			limit = min(limit, n)
+		limit, err := readUint(root, path.Join(dir, limitFile))
+		if err != nil {
+			continue
 		}
+		// What cannot be read leaves the whole limit.
+		used, _ := readUint(root, path.Join(dir, usageFile))
+		cache, _ := namedUint(root, path.Join(dir, "memory.stat"), cacheName)
+		used -= min(used, cache)
+		left = min(left, limit-min(limit, used))
 	}
-	return limit
+	return left
 }
 
 // quota is the least CPU time in cores that the group and those above it may
-// use, with the file that says so. Infinity means no limit.
+// use, with the file that says so. Infinity means no limit; it is an error if a
+// limit that cannot be read may be the least.
 func (g controlGroup) quota(root fs.FS) (cores float64, file string, err error) {
 	cores = math.Inf(1)
-	found := false
 	for _, dir := range g.upwards() {
 		name, read := path.Join(dir, "cpu.max"), readQuotaV2
 		if !g.v2 {
@@ -151,12 +159,11 @@ func (g controlGroup) quota(root fs.FS) (cores float64, file string, err error) 
 			}
 			continue
 		}
-		found = true
 		if q < cores {
 			cores, file = q, name
 		}
 	}
-	if err != nil && !found {
+	if err != nil && math.IsInf(cores, 1) {
 		return 0, "", err
 	}
 	return cores, file, nil

@@ -147,7 +147,7 @@ func checkCores(m Machine, _ Snapshot, plan Plan) *Finding {
 		return &Finding{
 			Code: FewCores,
 			Text: have + " for " + who,
-			Hint: fmt.Sprintf("take a machine with %d cores or more, or fewer --workers", plan.Workers+besides),
+			Hint: fewCoresHint(plan.Workers),
 		}
 	case len(plan.Pins.Gateway) == 0 && cores >= pinnable && cores >= float64(plan.Workers+besides):
 		return &Finding{
@@ -155,11 +155,17 @@ func checkCores(m Machine, _ Snapshot, plan Plan) *Finding {
 			Text: "nothing is pinned: the gateway shares cores with the upstream and the load generator",
 			Hint: "say --pin auto",
 		}
-	case len(plan.Pins.Gateway) == 0, slices.Equal(plan.Pins.Upstream, plan.Pins.Load) && len(plan.Pins.Load) < besides:
+	case len(plan.Pins.Gateway) == 0:
 		return &Finding{
 			Code: SharedCores,
 			Text: who + " share " + have,
 			Hint: "the published figures were measured like this; a machine with four cores or more spreads less",
+		}
+	case slices.Equal(plan.Pins.Upstream, plan.Pins.Load) && len(plan.Pins.Load) < besides:
+		return &Finding{
+			Code: SharedCores,
+			Text: "the upstream and the load generator share CPU " + FormatCPUList(plan.Pins.Load),
+			Hint: "take a machine with four cores or more; the published figures were measured with nothing pinned (--pin none)",
 		}
 	case plan.Pins.SharedThreads:
 		return &Finding{
@@ -169,6 +175,14 @@ func checkCores(m Machine, _ Snapshot, plan Plan) *Finding {
 		}
 	}
 	return nil
+}
+
+func fewCoresHint(workers int) string {
+	hint := fmt.Sprintf("take a machine with %d cores or more, or a larger quota", workers+besides)
+	if workers > 1 {
+		hint += ", or fewer --workers"
+	}
+	return hint
 }
 
 func checkPageSize(m Machine, _ Snapshot, _ Plan) *Finding {
@@ -269,7 +283,7 @@ func checkTimeWait(_ Machine, s Snapshot, _ Plan) *Finding {
 	}
 	return &Finding{
 		Code: TimeWait,
-		Text: fmt.Sprintf("%d ended connections still hold ports (TIME_WAIT), of %d ports", *s.timeWait, have),
+		Text: fmt.Sprintf("%d connections have ended and keep their port for a minute (TIME_WAIT); there are %d ports for outgoing ones", *s.timeWait, have),
 		Hint: "wait a minute before the run",
 	}
 }

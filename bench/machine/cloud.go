@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -64,16 +65,30 @@ var cloudMarks = []cloudMark{
 	{"Vultr", "sys_vendor", "Vultr"},
 }
 
-// cloudOf names the cloud and what tells it.
+// cloudOf names the cloud and says what tells it. Marks of two clouds leave it
+// unknown.
 func cloudOf(d dmi) (cloud, why string) {
+	var clouds, marks []string
+	add := func(name, mark string) {
+		marks = append(marks, mark)
+		if !slices.Contains(clouds, name) {
+			clouds = append(clouds, name)
+		}
+	}
 	for _, m := range cloudMarks {
 		if d[m.file] == m.value {
-			return m.cloud, fmt.Sprintf("DMI %s is %q", m.file, m.value)
+			add(m.cloud, fmt.Sprintf("DMI %s is %q", m.file, m.value))
 		}
 	}
 	// Xen instances of AWS tell it in the version of the firmware only.
 	if strings.HasSuffix(d["bios_version"], ".amazon") {
-		return "AWS", fmt.Sprintf("DMI bios_version is %q", d["bios_version"])
+		add("AWS", fmt.Sprintf("DMI bios_version is %q", d["bios_version"]))
 	}
-	return "", ""
+	switch len(clouds) {
+	case 0:
+		return "", "what DMI tells is none of the known clouds"
+	case 1:
+		return clouds[0], marks[0]
+	}
+	return "", "marks of several clouds: " + strings.Join(marks, ", ")
 }

@@ -62,7 +62,7 @@ type detector struct {
 	infoErr   error
 	dmi       dmi
 	dmiErr    error
-	smbios    smbiosProcessor
+	smbios    []smbiosProcessor
 	smbiosErr error
 	auxv      auxv
 	auxvErr   error
@@ -100,12 +100,17 @@ func (d *detector) findArch() {
 		d.because(field, d.m.Arch, "this program was built for it")
 		return
 	}
-	if line, err := readLine(d.root, "proc/sys/kernel/arch"); err == nil {
+	p := d.info.first()
+	if line, err := readName(d.root, "proc/sys/kernel/arch"); err == nil {
 		d.m.Arch = goArch(line)
-		d.because(field, d.m.Arch, "proc/sys/kernel/arch is %s", line)
+		why := "proc/sys/kernel/arch is " + line
+		if p.midr != nil && d.m.Arch == "amd64" || p.x86.vendor != "" && d.m.Arch == "arm64" {
+			why += ", although proc/cpuinfo is that of another architecture"
+		}
+		d.because(field, d.m.Arch, "%s", why)
 		return
 	}
-	switch p := d.info.first(); {
+	switch {
 	case d.cores.err == nil:
 		d.m.Arch = "arm64"
 		d.because(field, d.m.Arch, "%s identifies an Arm core", d.cores.source)
@@ -134,12 +139,16 @@ func (d *detector) findCloud() {
 	} else {
 		cloud, why := cloudOf(d.dmi)
 		d.m.Cloud = cloud
-		d.because("cloud", cloud, "%s", cmp.Or(why, "what DMI tells is none of the known clouds"))
+		d.because("cloud", cloud, "%s", why)
 	}
 	// Others on AWS, such as HVM domU, are Xen's name of the machine.
 	if name := d.dmi["product_name"]; d.m.Cloud == "AWS" && strings.Contains(name, ".") {
+		why := "DMI product_name on AWS"
+		if told, key, err := cloudInitInstance(d.root); err == nil && told != name {
+			why += fmt.Sprintf("; %s in %s is %s", key, cloudInitData, told)
+		}
 		d.m.Instance = name
-		d.because("instance", d.m.Instance, "DMI product_name on AWS")
+		d.because("instance", name, "%s", why)
 		return
 	}
 	name, key, err := cloudInitInstance(d.root)
@@ -237,7 +246,11 @@ func (d *detector) findCores() {
 	switch {
 	case d.onlineErr == nil:
 		d.m.Cores = len(d.online)
-		d.because("cores", positive(d.m.Cores), "%s/online is %s", cpuDir, FormatCPUList(d.online))
+		why := cpuDir + "/online is " + FormatCPUList(d.online)
+		if n := len(d.info.processors); n > 0 && n != d.m.Cores {
+			why += fmt.Sprintf("; proc/cpuinfo lists %d", n)
+		}
+		d.because("cores", positive(d.m.Cores), "%s", why)
 	case len(d.info.processors) > 0:
 		d.m.Cores = len(d.info.processors)
 		d.because("cores", positive(d.m.Cores), "proc/cpuinfo lists so many; %s", reason(d.onlineErr))

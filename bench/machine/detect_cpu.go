@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // findCPU names the processor.
@@ -18,7 +17,11 @@ func (d *detector) findCPU() {
 		d.findArm()
 	}
 	d.findFeatures()
-	caches, err := readCaches(d.root, d.firstCPU())
+	var caches []Cache
+	err := errHosts
+	if !d.hostsFacts() {
+		caches, err = readCaches(d.root, d.firstCPU())
+	}
 	d.m.CPU.Caches = caches
 	d.report("cpu.caches", positive(len(caches)), cpuPath(d.firstCPU(), "cache"), err)
 }
@@ -34,10 +37,18 @@ func (d *detector) findX86() {
 		d.because("cpu.core", "", "%s", why)
 		return
 	}
-	cpu.Vendor = cmp.Or(x86Vendors[x.vendor], x.vendor)
+	if cpu.Vendor = x86Vendors[x.vendor]; cpu.Vendor == "" && checkName(x.vendor) == nil {
+		cpu.Vendor = x.vendor
+	}
 	cpu.Family, cpu.Model, cpu.Stepping = x.family, x.number, x.stepping
-	cpu.Product = productName(x.model)
-	d.because("cpu.product", cpu.Product, "model name in proc/cpuinfo")
+	name, why := productName(x.model), "model name in proc/cpuinfo"
+	if err := checkName(x.model); err != nil {
+		name, why = "", why+" is "+err.Error()
+	} else if name == "" {
+		why = "proc/cpuinfo has no model name"
+	}
+	cpu.Product = name
+	d.because("cpu.product", name, "%s", why)
 	cpu.Core = x86CoreName(cpu.Vendor, x)
 	id := fmt.Sprintf("%s family %d model %d stepping %d", cpu.Vendor, x.family, x.number, x.stepping)
 	if cpu.Core == "" {
@@ -76,67 +87,6 @@ func (d *detector) bogoMIPS() float64 {
 		return p.bogoMIPS
 	}
 	return 0
-}
-
-// findProduct names what a chip with this core is sold as. What the firmware
-// says counts most; then what fits by core, timer and cloud.
-func (d *detector) findProduct(m midr) (name, why string) {
-	for _, source := range []struct{ file, text string }{
-		{"SMBIOS processor version", d.smbios.version},
-		{"DMI product_family", d.dmi["product_family"]},
-	} {
-		if name := markedProduct(m, source.text); name != "" {
-			return name, fmt.Sprintf("%s is %q", source.file, source.text)
-		}
-	}
-	c := chip{midr: m, bogoMIPS: d.bogoMIPS(), cloud: d.m.Cloud, cloudKnown: d.dmiErr == nil}
-	facts := m.stepping()
-	if c.bogoMIPS != 0 {
-		facts += fmt.Sprintf(" with BogoMIPS %.2f", c.bogoMIPS)
-	}
-	if c.cloud != "" {
-		facts += " on " + c.cloud
-	}
-	names, unsure := fittingProducts(c)
-	switch {
-	case unsure:
-		return "", fmt.Sprintf("%s may be %s, but the cloud is unknown: %s", facts, names[0], reason(d.dmiErr))
-	case len(names) > 0:
-		return alternatives(names), facts + fits(len(names), d.smbiosErr)
-	}
-	// A chip that is newer than the table, by the firmware's own name.
-	if name := firmwareName(d.smbios); name != "" {
-		return name, fmt.Sprintf("SMBIOS processor version is %q", d.smbios.version)
-	}
-	return "", facts + " fits no product in the table"
-}
-
-// fits says how far the evidence goes.
-func fits(n int, smbiosErr error) string {
-	if n == 1 {
-		return " fits this one only"
-	}
-	why := " fits them alike"
-	if smbiosErr != nil {
-		why += "; " + reason(smbiosErr)
-	}
-	return why
-}
-
-// firmwareName is the processor version of SMBIOS if it names a chip. Firmware
-// that has nothing to say fills the field, and emulators write their own name.
-func firmwareName(p smbiosProcessor) string {
-	name := productName(p.version)
-	lower := strings.ToLower(name)
-	for _, filler := range []string{"not specified", "to be filled", "unknown", "virt-", "pc-", "none", "n/a", "default", "cpu version"} {
-		if strings.HasPrefix(lower, filler) {
-			return ""
-		}
-	}
-	if p.manufacturer == "QEMU" || !strings.ContainsFunc(name, unicode.IsLetter) || identifies(name) {
-		return ""
-	}
-	return name
 }
 
 // findFeatures lists the features that matter, from /proc/cpuinfo or from what

@@ -90,6 +90,65 @@ func TestDoubts(t *testing.T) {
 		"sysfs and cpuinfo at odds": {
 			with(n1("50.00"), online, "0-1", midr(0), "0x00000000411fd401", midr(1), "0x00000000411fd401"), "cpu.core", "Neoverse V1", "proc/cpuinfo says otherwise of CPUs 0-1",
 		},
+		"firmware and timer at odds": {
+			with(aws(n1("243.75"), "c6g.large"), smbiosTable, smbiosNaming("Ampere(R) Altra(R) Max Processor")), "cpu.product",
+			"Ampere Altra Max or Graviton2", `"Ampere(R) Altra(R) Max Processor", but r3p1 with BogoMIPS 243.75 on AWS fits Graviton2`,
+		},
+		"two sockets at odds": {
+			with(n1("50.00"), smbiosTable, smbiosNaming("Ampere Altra")+smbiosNaming("Ampere Altra Max")), "cpu.product",
+			"Ampere Altra or Altra Max", `"Ampere Altra", SMBIOS processor version is "Ampere Altra Max"`,
+		},
+		"an empty socket before the other": {
+			with(n1("50.00"), smbiosTable, smbiosNaming("Not Specified")+smbiosNaming("Ampere Altra Max")), "cpu.product", "Ampere Altra Max", "SMBIOS",
+		},
+		"a chip that calls itself by a number": {
+			with(arm(2, "0x41", "0xd8e", "0x0", "0", "2000.00"), smbiosTable, smbiosNaming("K3X9Q77Z1")), "cpu.product", "", "fits no product",
+		},
+		"a serial number beside the name": {
+			with(n1("50.00"), smbiosTable, smbiosNaming("Altra SN:ABCD-99881")), "cpu.product", "Ampere Altra or Altra Max", "fits them alike",
+		},
+		"marks of two clouds": {
+			with(aws(n1("50.00"), "Google Compute Engine")), "cloud", "", `marks of several clouds: DMI sys_vendor is "Amazon EC2", DMI product_name is "Google Compute Engine"`,
+		},
+		"DMI and cloud-init at odds": {
+			with(aws(n1("243.75"), "c6g.large"), cloudInitData, `{"ds":{"meta_data":{"instance-type":"c7g.large"}}}`), "instance", "c6g.large", "is c7g.large",
+		},
+		"an id of Alibaba's for a type": {
+			with(n1("50.00"), cloudInitData, `{"ds":{"meta_data":{"instance-type":"i-bp67acfmxazb4p56789x"}}}`), "instance", "", "not shown",
+		},
+		"a container named by a uuid": {
+			with(n1("50.00"), "run/systemd/container", "0b5a3c1e-6a2f-4e43-9d9c-6b1f6a2d7c11\n"), "container", "", "",
+		},
+		"an architecture that is none": {
+			with(n1("50.00"), "proc/sys/kernel/arch", strings.Repeat("a", 3000)), "arch", "arm64", "identifies an Arm core",
+		},
+		"another architecture's cpuinfo": {
+			with(n1("50.00"), "proc/sys/kernel/arch", "x86_64"), "arch", "amd64", "although proc/cpuinfo is that of another architecture",
+		},
+		"an x86 model without end": {
+			with(fstest.MapFS{}, "proc/cpuinfo", "processor: 0\nvendor_id: AuthenticAMD\ncpu family: 25\nmodel: 1\nmodel name: "+strings.Repeat("x", 1<<16)+"\n"),
+			"cpu.product", "", "is longer than a name",
+		},
+		"an x86 model of blanks": {
+			with(fstest.MapFS{}, "proc/cpuinfo", "processor: 0\nvendor_id: AuthenticAMD\nmodel name:   \n"), "cpu.product", "", "has no model name",
+		},
+		"more CPUs online than listed": {
+			with(n1("50.00"), online, "0-63"), "cores", "64", "proc/cpuinfo lists 2",
+		},
+		"kinds without a capacity": {
+			with(n1("50.00"), online, "0-2", midr(0), "0x00000000413fd0c1", midr(1), "0x00000000411fd401", midr(2), "0x00000000411fd401"),
+			"cpu.kinds", "Neoverse V1 on CPUs 1-2, Neoverse N1 on CPUs 0", "the most numerous first, since nothing tells which is the strongest",
+		},
+		"a quota among garbage": {
+			with(n1("50.00"), "proc/self/cgroup", "0::/a\n", "sys/fs/cgroup/cpu.max", "max 100000\n", "sys/fs/cgroup/a/cpu.max", "garbage\n",
+				"proc/self/mountinfo", "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+			"quota_cores", "", `sys/fs/cgroup/a/cpu.max: bad quota "garbage"`,
+		},
+		"a quota of a group whose name begins alike": {
+			with(n1("50.00"), "proc/self/cgroup", "0::/docker/abcdef\n", "sys/fs/cgroup/def/cpu.max", "10000 100000\n", "sys/fs/cgroup/cpu.max", "max 100000\n",
+				"proc/self/mountinfo", "1 0 0:1 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+			"quota_cores", "none", "no control group",
+		},
 		"a list of CPUs that makes no sense": {
 			with(n1("50.00"), online, "1-0"), "cores", "2", "proc/cpuinfo lists so many; " + online,
 		},
@@ -120,6 +179,22 @@ func TestDoubts(t *testing.T) {
 		if !found {
 			t.Errorf("%s: no evidence for %s", name, tt.field)
 		}
+	}
+}
+
+// TestTooManyKinds is a machine whose every core is another one.
+func TestTooManyKinds(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for i := range 4000 {
+		fmt.Fprintf(&b, "processor: %d\nCPU implementer: 0x41\nCPU variant: 0x1\nCPU part: 0x%03x\nCPU revision: 1\n\n", i, i)
+	}
+	m, evidence := Detect(fstest.MapFS{"proc/cpuinfo": &fstest.MapFile{Data: []byte(b.String())}}, Options{})
+	if m.CPU.Core != "" || len(m.CPU.Kinds) > 0 {
+		t.Errorf("%+v", m.CPU)
+	}
+	if text := fmt.Sprint(evidence); len(text) > 10_000 || !strings.Contains(text, "4000 kinds of core") {
+		t.Errorf("%.1000s", text)
 	}
 }
 

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,6 +42,13 @@ func (d *detector) emulation() string {
 }
 
 func (d *detector) isEmulated() bool { return d.emulation() != "" }
+
+// hostsFacts says that sysfs describes another CPU than the one that this program
+// runs on: emulators of user mode show the host's.
+func (d *detector) hostsFacts() bool { return d.foreignCPUInfo() != "" || d.foreignKernel() != "" }
+
+// errHosts is the reason for what such an emulator hides.
+var errHosts = errors.New("the CPU is emulated, and what the kernel tells is of the one that emulates it")
 
 // foreignCPUInfo compares this program with the CPU that /proc/cpuinfo
 // describes: under QEMU in user mode it is the host's.

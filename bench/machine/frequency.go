@@ -15,7 +15,9 @@ import (
 func (d *detector) findFrequency(calibrate bool) {
 	f := &d.m.CPU.Frequency
 	var err error
-	f.ClaimedMHz, f.ClaimedBy, err = d.claimedMHz(d.firstCPU())
+	if err = errHosts; !d.hostsFacts() {
+		f.ClaimedMHz, f.ClaimedBy, err = d.claimedMHz(d.firstCPU())
+	}
 	d.report("cpu.frequency.claimed_mhz", mhzText(f.ClaimedMHz), f.ClaimedBy, err)
 	const field = "cpu.frequency.measured_mhz"
 	switch {
@@ -57,8 +59,10 @@ func (d *detector) claimedMHz(id int) (mhz float64, by string, err error) {
 	if mhz := modelMHz(d.info.first().x86.model); mhz > 0 {
 		return mhz, "the model name", nil
 	}
-	if mhz := float64(d.smbios.currentMHz); sensibleMHz(mhz) {
-		return mhz, "SMBIOS", nil
+	for _, p := range d.smbios {
+		if mhz := float64(p.currentMHz); sensibleMHz(mhz) {
+			return mhz, "SMBIOS", nil
+		}
 	}
 	if mhz, file := deviceTreeMHz(d.root); mhz > 0 {
 		return mhz, file, nil

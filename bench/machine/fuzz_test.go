@@ -81,12 +81,14 @@ func FuzzSMBIOS(f *testing.F) {
 	f.Add([]byte{4, 4, 0, 0, 0, 0})
 	f.Add([]byte{0, 3, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := parseSMBIOS(b)
-		if err != nil && p != (smbiosProcessor{}) {
-			t.Errorf("%+v with error %v", p, err)
+		processors, err := parseSMBIOS(b)
+		if err == nil && len(processors) == 0 || len(processors) > maxSockets {
+			t.Errorf("%d processors, %v", len(processors), err)
 		}
-		fit(t, p.manufacturer)
-		fit(t, p.version)
+		for _, p := range processors {
+			fit(t, p.manufacturer)
+			fit(t, p.version)
+		}
 	})
 }
 

@@ -18,8 +18,8 @@ type kind struct {
 	capacity int
 }
 
-// coreKinds are the kinds of core of a machine, the strongest first, and where
-// they were read.
+// coreKinds are the kinds of core of a machine, in the order of groupKinds, and
+// where they were read.
 type coreKinds struct {
 	kinds  []kind
 	source string
@@ -27,6 +27,9 @@ type coreKinds struct {
 	doubts []string
 	err    error
 }
+
+// maxKinds is more than any machine has.
+const maxKinds = 16
 
 const register = "regs/identification/midr_el1"
 
@@ -44,6 +47,11 @@ func (d *detector) readKinds() coreKinds {
 		}
 	}
 	cpus, doubts, first := d.readRegisters(ids, listed)
+	for source, all := range map[string]map[int]midr{cpuDir: cpus, "proc/cpuinfo": listed} {
+		if n := len(d.groupKinds(all)); n > maxKinds {
+			return coreKinds{err: fmt.Errorf("%s makes no sense: %d kinds of core", source, n)}
+		}
+	}
 	switch {
 	case len(cpus) > 0:
 		kinds := d.groupKinds(cpus)
@@ -157,7 +165,7 @@ func (d *detector) explainKinds() {
 	if d.cores.source != source {
 		source = cpuDir + "/cpu*/" + register
 	}
-	why := source + "; the strongest first, by number"
+	why := source + "; the most numerous first, since nothing tells which is the strongest"
 	if d.cores.kinds[0].capacity > 0 {
 		why = source + "; the strongest first, by cpu_capacity"
 	}

@@ -70,7 +70,8 @@ type CPU struct {
 	// BogoMIPS is twice the frequency of the timer in MHz on arm64.
 	BogoMIPS float64 `json:"bogomips,omitzero"`
 	// Kinds lists the kinds of core where there are several, the strongest
-	// first. The fields above describe that one.
+	// first, or the most numerous where the kernel does not tell their
+	// capacity. The fields above describe the first.
 	Kinds     []Kind    `json:"kinds,omitempty"`
 	Caches    []Cache   `json:"caches,omitempty"`
 	Frequency Frequency `json:"frequency"`

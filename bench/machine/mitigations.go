@@ -39,6 +39,9 @@ func (d *detector) findMitigations() {
 	const field, dir = "mitigations", cpuDir + "/vulnerabilities"
 	const most, maxState = 256, 512
 	entries, err := fs.ReadDir(d.root, dir)
+	if d.hostsFacts() {
+		err = errHosts
+	}
 	if err != nil {
 		d.because(field, "", "%s", reason(err))
 		return

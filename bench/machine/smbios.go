@@ -7,8 +7,8 @@ import (
 	"io/fs"
 )
 
-// smbiosProcessor is what the first processor structure of the SMBIOS tables
-// tells. The serial number and the asset tag beside it are not read.
+// smbiosProcessor is what a processor structure of the SMBIOS tables tells. The
+// serial number and the asset tag beside it are not read.
 type smbiosProcessor struct {
 	manufacturer, version string
 	// maxMHz and currentMHz are 0 if unknown.
@@ -18,40 +18,49 @@ type smbiosProcessor struct {
 // smbiosTable is readable by root only.
 const smbiosTable = "sys/firmware/dmi/tables/DMI"
 
-func readSMBIOS(root fs.FS) (smbiosProcessor, error) {
+func readSMBIOS(root fs.FS) ([]smbiosProcessor, error) {
 	b, err := readFile(root, smbiosTable)
 	if err != nil {
-		return smbiosProcessor{}, err
+		return nil, err
 	}
 	return parseSMBIOS(b)
 }
 
-// parseSMBIOS finds the first processor (type 4) in a table of SMBIOS
+// maxSockets bounds the processors that are read.
+const maxSockets = 64
+
+// parseSMBIOS finds the processors (type 4) in a table of SMBIOS
 // structures (DMTF DSP0134, 6.1 and 7.5): each has a header of type, length
 // and handle, its formatted part, and then its strings, each ended by a zero
 // byte, with one more zero byte after the last.
-func parseSMBIOS(b []byte) (smbiosProcessor, error) {
+func parseSMBIOS(b []byte) ([]smbiosProcessor, error) {
 	const header, processor, endOfTable = 4, 4, 127
-	for len(b) >= header {
+	var found []smbiosProcessor
+	for len(b) >= header && len(found) < maxSockets {
 		kind, length := b[0], int(b[1])
 		if length < header || length > len(b) {
-			return smbiosProcessor{}, errors.New("the SMBIOS table is cut off or damaged")
+			return found, errDamagedSMBIOS
 		}
 		formatted, rest := b[:length], b[length:]
 		end := bytes.Index(rest, []byte{0, 0})
 		if end < 0 {
-			return smbiosProcessor{}, errors.New("the SMBIOS table is cut off or damaged")
+			return found, errDamagedSMBIOS
 		}
 		if kind == processor {
-			return decodeProcessor(formatted, rest[:end]), nil
+			found = append(found, decodeProcessor(formatted, rest[:end]))
 		}
 		if kind == endOfTable {
 			break
 		}
 		b = rest[end+2:]
 	}
-	return smbiosProcessor{}, errors.New("the SMBIOS table has no processor")
+	if len(found) == 0 {
+		return nil, errors.New("the SMBIOS table has no processor")
+	}
+	return found, nil
 }
+
+var errDamagedSMBIOS = errors.New("the SMBIOS table is cut off or damaged")
 
 func decodeProcessor(formatted, texts []byte) smbiosProcessor {
 	const manufacturer, version, maxSpeed, currentSpeed = 0x07, 0x10, 0x14, 0x16

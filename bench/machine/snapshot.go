@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -184,7 +185,7 @@ func availableMemory(root fs.FS) (uint64, error) {
 		return 0, err
 	}
 	if g, err := groupOf(root, "self", "memory"); err == nil {
-		n = min(n, g.memoryLimit(root))
+		n = min(n, g.memoryLeft(root))
 	}
 	return n, nil
 }
@@ -225,7 +226,7 @@ func readPortRange(root fs.FS) (portRange, error) {
 	}
 	// The format is that of a CPU list, but ports go beyond the CPUs.
 	if line, err := readLine(root, "proc/sys/net/ipv4/ip_local_reserved_ports"); err == nil {
-		r.reserved = parsePorts(line)
+		r.reserved = slices.DeleteFunc(parsePorts(line), func(port int) bool { return port < r.low || port > r.high })
 	}
 	return r, nil
 }
@@ -286,7 +287,7 @@ func readPolicies(root fs.FS, cpus []int) ([]cpuPolicy, error) {
 	var policies []cpuPolicy
 	for _, cpu := range cpus {
 		p := cpuPolicy{cpu: cpu}
-		p.governor, _ = readLine(root, cpuPath(cpu, "cpufreq/scaling_governor"))
+		p.governor, _ = readName(root, cpuPath(cpu, "cpufreq/scaling_governor"))
 		p.allowed, _ = readUint(root, cpuPath(cpu, "cpufreq/scaling_max_freq"))
 		p.hardware, _ = readUint(root, cpuPath(cpu, "cpufreq/cpuinfo_max_freq"))
 		if p.governor != "" || p.allowed != 0 || p.hardware != 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -146,6 +147,10 @@ func readCache(root fs.FS, dir string) (Cache, error) {
 	if err != nil {
 		return Cache{}, err
 	}
+	kind = strings.ToLower(kind)
+	if !slices.Contains([]string{"data", "instruction", "unified"}, kind) {
+		return Cache{}, fmt.Errorf("%s makes no sense", dir)
+	}
 	size, err := readLine(root, path.Join(dir, "size"))
 	if err != nil {
 		return Cache{}, err
@@ -154,7 +159,7 @@ func readCache(root fs.FS, dir string) (Cache, error) {
 	if err != nil || level < 1 || level > 5 {
 		return Cache{}, fmt.Errorf("%s makes no sense", dir)
 	}
-	c := Cache{Level: int(level), Type: strings.ToLower(kind), SizeBytes: bytes}
+	c := Cache{Level: int(level), Type: kind, SizeBytes: bytes}
 	if shared, err := readCPUList(root, path.Join(dir, "shared_cpu_list")); err == nil {
 		c.SharedBy = len(shared)
 	}

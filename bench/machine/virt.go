@@ -116,6 +116,7 @@ var containerMarks = []containerMark{
 	{"/docker/", "docker"},
 	{"/docker-", "docker"},
 	{"/lib/docker/", "docker"},
+	{"/ecs/", "ecs"},
 	{"/lxc/", "lxc"},
 	{"/lxc.payload", "lxc"},
 	{"/containerd/", "containerd"},
@@ -125,7 +126,7 @@ var containerMarks = []containerMark{
 // findContainer names the container this is; none if there is no sign of one,
 // empty if nothing could be read.
 func findContainer(root fs.FS) (name, why string) {
-	if line, err := readLine(root, "run/systemd/container"); err == nil && len(line) < 40 {
+	if line, err := readName(root, "run/systemd/container"); err == nil {
 		return line, "run/systemd/container says so"
 	}
 	for _, f := range []struct{ file, name string }{{".dockerenv", "docker"}, {"run/.containerenv", "podman"}} {
