@@ -22,7 +22,7 @@ upstream, proves the route of each scenario, and takes everything down again.`
 func runCheck(ctx context.Context, args []string, s streams) error {
 	o := newRunOptions()
 	var output string
-	fs := newFlags("check", "", checkAbout, s)
+	fs := newFlags("check", "", checkAbout+checkList(), s)
 	fs.StringVarP(&output, "output", "o", "text", "print the findings as text or json")
 	o.addEnvironment(fs)
 	if err := parse(fs, args, 0, 0); err != nil {
@@ -53,6 +53,16 @@ func runCheck(ctx context.Context, args []string, s streams) error {
 		return enc.Encode(c.findings())
 	}
 	return c.findings().writeText(s.out)
+}
+
+// checkList is what is looked for about the machine, for the help.
+func checkList() string {
+	var b strings.Builder
+	b.WriteString("\n\nLooks for this about the machine, as run does before, during and after the load. What it\nfinds is a warning of this code:\n")
+	for _, k := range machine.FindingKinds() {
+		fmt.Fprintf(&b, "  %-19s %s\n", k.Code, k.About)
+	}
+	return strings.TrimRight(b.String(), "\n")
 }
 
 // proveRoutes makes the smoke route and then each scenario's route live.

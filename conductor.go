@@ -62,6 +62,9 @@ func (c *conductor) setUp(ctx context.Context) error {
 	if err := proxycheck.CheckPorts(c.ports(plan)); err != nil {
 		return err
 	}
+	if err := c.fit.calm(ctx, c.result); err != nil {
+		return err
+	}
 	for _, step := range []func(context.Context, *gatewayPlan) error{c.startEtcd, c.startUpstream, c.startGateway} {
 		if err := step(ctx, plan); err != nil {
 			return err

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"slices"
+	"time"
 
 	"armrepro/bench"
 	"armrepro/bench/machine"
@@ -14,9 +17,18 @@ import (
 type fitness struct {
 	machine  machine.Machine
 	evidence []machine.Evidence
-	pins     machine.Pins
-	first    machine.Snapshot
-	before   machine.Snapshot
+	// cpus are those that this process may use until it is pinned itself.
+	cpus []int
+	pins machine.Pins
+	plan machine.Plan
+	// first is from before anything was started, before from right before the
+	// load.
+	first, before machine.Snapshot
+	begun         time.Time
+	// found are the codes of what was found before the load.
+	found []string
+	// mhz is the highest frequency that was measured.
+	mhz float64
 }
 
 // newFitness takes the first snapshot and plans the pinning.
@@ -30,7 +42,7 @@ func newFitness(m machine.Machine, evidence []machine.Evidence, workers int, pin
 	if err != nil {
 		return nil, usagef("--pin: %v", err)
 	}
-	f := &fitness{machine: m, evidence: evidence, pins: pins}
+	f := &fitness{machine: m, evidence: evidence, cpus: cpus, pins: pins, begun: time.Now()}
 	f.first = f.snapshot(nil)
 	return f, nil
 }
@@ -39,42 +51,81 @@ func newFitness(m machine.Machine, evidence []machine.Evidence, workers int, pin
 // and its descendants, and the gateway's workers wherever those belong.
 func (f *fitness) snapshot(workers []int) machine.Snapshot {
 	opts := machine.SnapshotOptions{
+		CPUs:     f.cpus,
 		Pids:     append([]int{os.Getpid()}, workers...),
 		DataDir:  os.TempDir(),
 		FreeDisk: machine.FreeDisk,
 	}
 	// An emulated CPU has no frequency of its own.
 	if !f.machine.Emulated {
-		opts.MeasureMHz = machine.MeasureMHz
+		opts.MeasureMHz = f.measureMHz
 	}
 	return machine.TakeSnapshot(os.DirFS("/"), opts)
+}
+
+// measureMHz measures again what came out lower than before: whatever else runs
+// on the core for a moment makes it so, too.
+func (f *fitness) measureMHz() float64 {
+	const tries, near = 5, 0.98
+	var best float64
+	for range tries {
+		if best = max(best, machine.MeasureMHz()); best >= near*f.mhz {
+			break
+		}
+	}
+	f.mhz = max(f.mhz, best)
+	return best
+}
+
+// calmWindow is how long the machine is watched before anything is started.
+const calmWindow = time.Second
+
+// calm looks at what else the machine does while nothing of this run does
+// anything.
+func (f *fitness) calm(ctx context.Context, r *bench.Result) error {
+	select {
+	case <-time.After(time.Until(f.begun.Add(calmWindow))):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	warn(r, "before the start: ", machine.Moved(f.first, f.snapshot(nil)))
+	return nil
 }
 
 // begin looks at the machine when everything is up and no load has begun.
 func (f *fitness) begin(c *conductor, workers []int) {
 	f.before = f.snapshot(workers)
-	var ports []int
+	f.plan = machine.Plan{Workers: c.opts.workers, Connections: c.opts.load.Connections, Pins: f.pins}
 	for _, p := range c.opts.portFlags() {
-		ports = append(ports, *p.port)
+		f.plan.Ports = append(f.plan.Ports, *p.port)
 	}
-	warn(c.result, machine.Check(f.machine, f.before, machine.Plan{
-		Workers:     c.opts.workers,
-		Connections: c.opts.load.Connections,
-		Ports:       ports,
-		Pins:        f.pins,
-	}))
-	warn(c.result, machine.Moved(f.first, f.before))
+	findings := machine.Check(f.machine, f.before, f.plan)
+	for _, finding := range findings {
+		f.found = append(f.found, finding.Code)
+	}
+	warn(c.result, "", findings)
 	c.result.Unchecked = machine.UncheckedOf(f.evidence, f.before)
 }
 
 // end looks at what has changed under the load.
 func (f *fitness) end(c *conductor, workers []int) {
-	warn(c.result, machine.Moved(f.before, f.snapshot(workers)))
+	after := f.snapshot(workers)
+	warn(c.result, "during the load: ", machine.Moved(f.before, after))
+	now, _ := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts()})
+	if f.pins.Gateway != nil {
+		// This process itself may use fewer CPUs since it is pinned.
+		now.Allowed, now.UsableCores = f.machine.Allowed, f.machine.UsableCores
+	}
+	warn(c.result, "after the load: ", slices.DeleteFunc(machine.Check(now, after, f.plan), func(found machine.Finding) bool {
+		return slices.Contains(f.found, found.Code)
+	}))
 }
 
-func warn(r *bench.Result, findings []machine.Finding) {
+// warn adds findings, with when they were made.
+func warn(r *bench.Result, when string, findings []machine.Finding) {
 	for _, f := range findings {
-		r.Warn(bench.Warning(f))
+		f.Text = when + f.Text
+		r.Warnings = append(r.Warnings, bench.Warning(f))
 	}
 }
 

@@ -291,6 +291,9 @@ func (d *detector) findUsableCores() {
 			usable = min(usable, float64(d.m.Cores))
 		}
 	}
+	if err == nil && len(allowed) == 0 {
+		err = errors.New("Cpus_allowed_list in proc/self/status has no CPU that is online")
+	}
 	d.report("cpus_allowed", d.m.Allowed, "Cpus_allowed_list in proc/self/status", err)
 
 	quota, file := math.Inf(1), ""

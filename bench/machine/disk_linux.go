@@ -1,7 +1,7 @@
 package machine
 
 import (
-	"fmt"
+	"io/fs"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,7 +11,7 @@ import (
 func FreeDisk(dir string) (uint64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
-		return 0, fmt.Errorf("read the free space of %s: %w", dir, err)
+		return 0, &fs.PathError{Op: "read the free space of", Path: dir, Err: err}
 	}
 	return s.Bavail * uint64(s.Bsize), nil
 }

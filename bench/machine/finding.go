@@ -80,11 +80,43 @@ const (
 	ThermalThrottling = "thermal-throttling"
 )
 
+// FindingKind is a code and what it stands for, in a line.
+type FindingKind struct{ Code, About string }
+
+// FindingKinds lists all codes of findings.
+func FindingKinds() []FindingKind {
+	return []FindingKind{
+		{EmulatedCPU, "another CPU translates this one's instructions; makes a result invalid"},
+		{UnknownCPU, "neither core nor product is known"},
+		{Governor, "a frequency governor other than performance"},
+		{FrequencyLimit, "a CPU may not run as fast as it can"},
+		{Turbo, "a CPU runs above its rated frequency for a while"},
+		{CPUQuota, "a control group limits the CPU time"},
+		{FewCores, "no core for the gateway beside those for the rest"},
+		{SharedCores, "gateway, upstream and load generator share cores"},
+		{SharedThreads, "the gateway's core runs others on its second thread"},
+		{LargePages, "pages of another size than 4 KiB"},
+		{LowMemory, "too little memory is left"},
+		{LowDisk, "too little space for temporary files"},
+		{FewOpenFiles, "the connections reach the limit on open files"},
+		{ShortBacklog, "more connections open at once than may wait (somaxconn)"},
+		{PortRange, "too few ports, or used ones among them, for outgoing connections"},
+		{TimeWait, "connections that have ended hold the ports (TIME_WAIT)"},
+		{Steal, "the hypervisor gave CPU time to others"},
+		{OtherLoad, "other processes used CPU time"},
+		{Throttled, "a control group's quota was used up"},
+		{Swapping, "memory was moved to or from disk"},
+		{ClockStep, "the system clock was set, or the machine was paused"},
+		{FrequencyMoved, "the CPU became slower, or may run less fast, than before"},
+		{ThermalThrottling, "the CPU was too hot"},
+	}
+}
+
 // FindingCodes lists all codes of findings.
 func FindingCodes() []string {
-	return []string{
-		EmulatedCPU, UnknownCPU, Governor, FrequencyLimit, Turbo, CPUQuota, FewCores, SharedCores,
-		SharedThreads, LargePages, LowMemory, LowDisk, FewOpenFiles, ShortBacklog, PortRange, TimeWait,
-		Steal, OtherLoad, Throttled, Swapping, ClockStep, FrequencyMoved, ThermalThrottling,
+	var codes []string
+	for _, k := range FindingKinds() {
+		codes = append(codes, k.Code)
 	}
+	return codes
 }

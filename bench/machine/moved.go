@@ -72,14 +72,20 @@ func movedOthers(before, after Snapshot) *Finding {
 		return nil
 	}
 	d := after.cpu.Sub(*before.cpu)
-	others := d.Busy - d.IRQ - after.procs.ownSince(before.procs)
+	own, processes := after.procs.ownSince(before.procs)
+	others := d.Busy - d.IRQ - own
 	cores := others.Seconds() / passed.Seconds()
-	if cores < otherCores {
+	// User and system time of each process are cut off to whole ticks.
+	uncertain := time.Duration(2*processes) * tick
+	if cores < otherCores || others < uncertain {
 		return nil
 	}
 	text := fmt.Sprintf("other processes used %.2f cores", cores)
-	if name, used := after.procs.busiest(before.procs); used >= others/4 {
-		text += fmt.Sprintf(", %s %.2f of them", name, used.Seconds()/passed.Seconds())
+	switch name, used := after.procs.busiest(before.procs); {
+	case used >= others/2:
+		text += ", " + name + " most of it"
+	case used >= others/4:
+		text += ", " + name + " more than any other"
 	}
 	return &Finding{
 		Code: OtherLoad,
@@ -135,8 +141,8 @@ func movedFrequency(before, after Snapshot) *Finding {
 	if before.mhz != nil && after.mhz != nil && *after.mhz < *before.mhz*(1-slower) {
 		return &Finding{
 			Code: FrequencyMoved,
-			Text: fmt.Sprintf("the CPU ran at %.0f MHz before and at %.0f MHz after", *before.mhz, *after.mhz),
-			Hint: hint,
+			Text: fmt.Sprintf("a loop that takes the CPU one cycle a step ran at %.0f MHz before and at %.0f MHz after", *before.mhz, *after.mhz),
+			Hint: "the CPU slowed down (heat, power limits), or something else took its time (other processes, steal): run again when neither is so",
 		}
 	}
 	for _, was := range before.policy {

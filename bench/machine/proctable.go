@@ -50,13 +50,14 @@ func readProcessTable(root fs.FS, pids []int) (processTable, error) {
 	return table, nil
 }
 
-// ownSince is the CPU time that the measurement's processes used since before.
-// What those of them used that have ended meanwhile is in their parents' time.
-func (t processTable) ownSince(before processTable) time.Duration {
-	var sum time.Duration
+// ownSince is the CPU time that the measurement's processes used since before,
+// and how many they are. What those of them used that have ended meanwhile is in
+// their parents' time.
+func (t processTable) ownSince(before processTable) (sum time.Duration, processes int) {
 	for _, use := range t {
 		if use.own {
 			sum += use.used + use.ended
+			processes++
 		}
 	}
 	for id, use := range before {
@@ -64,7 +65,7 @@ func (t processTable) ownSince(before processTable) time.Duration {
 			sum -= use.used + use.ended
 		}
 	}
-	return sum
+	return sum, processes
 }
 
 // busiest is the process of others that used the most CPU time since before;

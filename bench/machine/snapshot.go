@@ -17,6 +17,9 @@ type SnapshotOptions struct {
 	// Pids are the processes of the measurement, this one too; their
 	// descendants go with them.
 	Pids []int
+	// CPUs are those that the measurement may use; nil for those that this
+	// process may.
+	CPUs []int
 	// DataDir is a folder that a run writes to; empty if there is none.
 	DataDir string
 	// FreeDisk asks for the free space of a folder in bytes; nil leaves it
@@ -61,9 +64,12 @@ type Snapshot struct {
 // milliseconds, and 50 more if the frequency is measured.
 func TakeSnapshot(root fs.FS, opts SnapshotOptions) Snapshot {
 	s := Snapshot{unread: map[string]string{}}
-	cpus, err := AllowedCPUs(root)
-	if err != nil {
-		cpus, _ = onlineCPUs(root)
+	cpus := opts.CPUs
+	if cpus == nil {
+		var err error
+		if cpus, err = AllowedCPUs(root); err != nil {
+			cpus, _ = onlineCPUs(root)
+		}
 	}
 	s.uptime = fact(&s, root, readUptime, OtherLoad, Throttled)
 	s.boot = fact(&s, root, readBootTime, ClockStep)

@@ -12,12 +12,12 @@ type Unchecked struct {
 
 // checkNeeds are the facts about the machine, by their field in the evidence,
 // that a check needs. What it needs of a snapshot, that notes itself.
-var checkNeeds = map[string]string{
-	CPUQuota:      "quota_cores",
-	FewCores:      "cores",
-	SharedCores:   "cores",
-	SharedThreads: "threads_per_core",
-	LargePages:    "page_size",
+var checkNeeds = map[string][]string{
+	CPUQuota:      {"quota_cores"},
+	FewCores:      {"cores", "cpus_allowed", "quota_cores"},
+	SharedCores:   {"cores", "cpus_allowed", "quota_cores"},
+	SharedThreads: {"threads_per_core"},
+	LargePages:    {"page_size"},
 }
 
 // UncheckedOf lists the checks that neither Check nor Moved can make, for want of
@@ -26,10 +26,9 @@ func UncheckedOf(evidence []Evidence, s Snapshot) []Unchecked {
 	var all []Unchecked
 	for _, code := range FindingCodes() {
 		why := s.unread[code]
-		if field := checkNeeds[code]; field != "" {
-			i := slices.IndexFunc(evidence, func(e Evidence) bool { return e.Field == field && e.Value == "" })
-			if i >= 0 {
-				why = evidence[i].Why
+		for _, e := range evidence {
+			if why == "" && e.Value == "" && slices.Contains(checkNeeds[code], e.Field) {
+				why = e.Field + ": " + e.Why
 			}
 		}
 		if why != "" {
