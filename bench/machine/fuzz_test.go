@@ -230,11 +230,25 @@ func FuzzDetect(f *testing.F) {
 		n := len(names)
 		root := fstest.MapFS{names[((i%n)+n)%n]: {Data: a}, names[((j%n)+n)%n]: {Data: b}}
 		m, evidence := Detect(root, Options{Live: &Live{Arch: "arm64", PageSize: 4096}})
-		for _, s := range []string{m.CPU.Core, m.CPU.Product, m.Cloud, m.Instance, m.Kernel, m.OS, m.Hypervisor, m.Container, m.EmulatedWhy} {
-			fit(t, s)
+		texts := []string{
+			m.CPU.Vendor, m.CPU.Core, m.CPU.Product, m.Cloud, m.Instance, m.Arch, m.Kernel, m.OS, m.Hypervisor, m.Container, m.EmulatedWhy,
+		}
+		for _, c := range m.CPU.Caches {
+			texts = append(texts, c.Type)
+		}
+		for name, state := range m.Mitigations {
+			texts = append(texts, name, state)
 		}
 		for _, e := range evidence {
-			fit(t, e.Value+e.Why)
+			texts = append(texts, e.Value+e.Why)
+		}
+		// A list of CPUs that is all gaps is the longest.
+		const most = 64 << 10
+		for _, s := range texts {
+			fit(t, s)
+			if len(s) > most {
+				t.Errorf("%d bytes: %.100s", len(s), s)
+			}
 		}
 	})
 }
