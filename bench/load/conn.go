@@ -252,9 +252,10 @@ func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
 		return false, l.reopen(i)
 	case !done:
 		return true, nil
-	case c.parser.keepAlive && used < len(data):
+	case used < len(data):
 		// What follows an answer belongs to no request: the stream cannot
-		// be trusted any more.
+		// be trusted any more, and the answer may have been longer than it
+		// said.
 		l.errors.Read++
 		return false, l.reopen(i)
 	case !c.parser.keepAlive || hungUp || c.state == sending:

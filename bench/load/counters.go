@@ -24,7 +24,7 @@ type counters struct {
 func newCounters(cfg Config) counters {
 	c := counters{raw: newHistogram(), rates: newHistogram()}
 	if cfg.Rate > 0 {
-		c.service = newHistogram()
+		c.raw, c.service = newOpenHistogram(), newHistogram()
 	}
 	return c
 }

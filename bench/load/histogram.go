@@ -9,9 +9,13 @@ import (
 // come in pages that are made when first needed.
 type histogram struct {
 	pages []*page
-	count uint64
-	min   int
-	max   int
+	// beyond, if there is one, counts the values from 1<<exactBits on, to a
+	// thousandth: at a fixed rate that is too high, latencies grow as long as
+	// the run lasts.
+	beyond *histogram
+	count  uint64
+	min    int
+	max    int
 }
 
 const (
@@ -22,20 +26,35 @@ const (
 	maxValue = 1<<31 - 1
 )
 
+// exactBits is where a histogram of an open loop ceases to be exact: as
+// microseconds a second.
+const exactBits = 20
+
 type page [pageSize]uint64
 
 func newHistogram() *histogram { return &histogram{min: math.MaxInt} }
 
+// newOpenHistogram is for latencies without a bound.
+func newOpenHistogram() *histogram {
+	h := newHistogram()
+	h.beyond = newHistogram()
+	return h
+}
+
 // record counts v n times, v being from 0 to maxValue.
 func (h *histogram) record(v int, n uint64) {
 	v = max(0, min(v, maxValue))
+	h.count += n
+	h.min, h.max = min(h.min, v), max(h.max, v)
+	if h.beyond != nil && v >= 1<<exactBits {
+		h.beyond.record(v>>pageBits, n)
+		return
+	}
 	i := v >> pageBits
 	if i >= len(h.pages) || h.pages[i] == nil {
 		h.addPage(i)
 	}
 	h.pages[i][v&(pageSize-1)] += n
-	h.count += n
-	h.min, h.max = min(h.min, v), max(h.max, v)
 }
 
 // addPage makes page i.
@@ -48,12 +67,26 @@ func (h *histogram) addPage(i int) {
 
 // each calls f for every value from min on that was counted, in ascending
 // order, until f returns false. What f records below the current value is not
-// visited.
+// visited. Values that were not kept exactly stand in the middle of where they
+// may be.
 func (h *histogram) each(f func(v int, n uint64) bool) {
 	if h.count == 0 {
 		return
 	}
-	for i := h.min >> pageBits; i <= h.max>>pageBits; i++ {
+	more := true
+	h.eachExact(func(v int, n uint64) bool {
+		more = f(v, n)
+		return more
+	})
+	if h.beyond != nil && more {
+		h.beyond.eachExact(func(v int, n uint64) bool {
+			return f(max(h.min, min(v<<pageBits|pageSize/2, h.max)), n)
+		})
+	}
+}
+
+func (h *histogram) eachExact(f func(v int, n uint64) bool) {
+	for i := h.min >> pageBits; i <= h.max>>pageBits && i < len(h.pages); i++ {
 		if h.pages[i] == nil {
 			continue
 		}

@@ -79,6 +79,8 @@ type Runner struct {
 // Check says what is wrong with cfg, if anything, before anything is started.
 func (cfg Config) Check() error {
 	switch {
+	case cfg.Connections < 1:
+		return errors.New("number of connections must be at least 1")
 	case cfg.Threads < 1 || cfg.Threads > MaxThreads:
 		return fmt.Errorf("number of threads must be between 1 and %d", MaxThreads)
 	case cfg.Connections < cfg.Threads:

@@ -49,6 +49,11 @@ func TestCheck(t *testing.T) {
 		{"port alone", func(c *Config) { c.URL = "http://:80/" }, "want http://host[:port]/path"},
 		{"bad port", func(c *Config) { c.URL = "http://127.0.0.1:x/" }, "invalid port"},
 		{"control character", func(c *Config) { c.URL = "http://127.0.0.1/\r\nX: y" }, "invalid control character"},
+		{"credentials", func(c *Config) { c.URL = "http://user:secret@127.0.0.1/" }, "Authorization"},
+		{"space", func(c *Config) { c.URL = "http://127.0.0.1/?a=b c" }, "%20"},
+		{"contradictory length", func(c *Config) { c.Body, c.Header = []byte("hello"), http.Header{"content-length": {"3"}} }, "the body has 5 bytes"},
+		{"length without a body", func(c *Config) { c.Header = http.Header{"Content-Length": {"3"}} }, "the body has 0 bytes"},
+		{"no connections", func(c *Config) { c.Connections, c.Threads = 0, 0 }, "connections must be at least 1"},
 		{"bad escape", func(c *Config) { c.URL = "http://127.0.0.1/%zz" }, "invalid URL escape"},
 		{"header with line end", func(c *Config) { c.Header = http.Header{"X": {"a\r\nY: b"}} }, "invalid header"},
 		{"header name with space", func(c *Config) { c.Header = http.Header{"X Y": {"a"}} }, "invalid header"},
@@ -73,10 +78,10 @@ func TestCheck(t *testing.T) {
 func TestRequest(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		url        string
-		header     http.Header
-		host, port string
-		want       string
+		url, method string
+		header      http.Header
+		host, port  string
+		want        string
 	}{
 		{
 			url: "http://127.0.0.1:9080/hello", host: "127.0.0.1", port: "9080",
@@ -87,8 +92,20 @@ func TestRequest(t *testing.T) {
 			want: "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n",
 		},
 		{
-			url: "http://user:secret@[::1]:81/a%20b?c=d&e#f", host: "::1", port: "81",
+			url: "http://[::1]:81/a%20b?c=d&e#f", host: "::1", port: "81",
 			want: "GET /a%20b?c=d&e HTTP/1.1\r\nHost: [::1]:81\r\n\r\n",
+		},
+		{
+			url: "http://127.0.0.1/", method: http.MethodPost, host: "127.0.0.1", port: "80",
+			want: "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n",
+		},
+		{
+			url: "http://127.0.0.1/", method: http.MethodPut, host: "127.0.0.1", port: "80", header: http.Header{"Content-Length": {"0"}},
+			want: "PUT / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n",
+		},
+		{
+			url: "http://127.0.0.1/", method: http.MethodPost, host: "127.0.0.1", port: "80", header: http.Header{"Transfer-Encoding": {"chunked"}},
+			want: "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n",
 		},
 		{
 			url: "http://127.0.0.1:9080/", header: http.Header{"host": {"other"}, "B": {"2", ""}, "a": {"1"}},
@@ -97,7 +114,7 @@ func TestRequest(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		r, err := newRequest(Config{URL: tt.url, Header: tt.header})
+		r, err := newRequest(Config{URL: tt.url, Method: tt.method, Header: tt.header})
 		if err != nil {
 			t.Errorf("%s: %v", tt.url, err)
 			continue

@@ -85,8 +85,15 @@ func (p *parser) end() bool { return p.state == untilClose }
 
 func (p *parser) feedHead(data []byte) (used int, done bool, err error) {
 	text, used, complete, err := p.head.Next(data)
+	if !complete && p.state == inStatusLine && !beginsStatusLine(p.head.Partial()) {
+		return used, false, http1.ErrMalformed // It may never end.
+	}
 	if err != nil || !complete {
 		return used, false, err
+	}
+	// RFC 9110, section 5.5, forbids both.
+	if bytes.IndexByte(text, 0) >= 0 || bytes.IndexByte(text, '\r') >= 0 {
+		return used, false, http1.ErrMalformed
 	}
 	switch {
 	case p.state == inStatusLine:
@@ -100,12 +107,21 @@ func (p *parser) feedHead(data []byte) (used int, done bool, err error) {
 	return used, done, err
 }
 
-// statusLine reads "HTTP/1.1 200 OK".
+const versionPrefix = "HTTP/1."
+
+// beginsStatusLine says whether text can be the beginning of a status line.
+func beginsStatusLine(text []byte) bool {
+	n := min(len(text), len(versionPrefix))
+	return string(text[:n]) == versionPrefix[:n]
+}
+
+// statusLine reads "HTTP/1.1 200 OK". A higher minor version reads as 1.1 (RFC
+// 9110, section 2.5).
 func (p *parser) statusLine(text []byte) error {
-	if len(text) < len("HTTP/1.1 200") || !bytes.HasPrefix(text, []byte("HTTP/1.")) || text[8] != ' ' {
+	if len(text) < len("HTTP/1.1 200") || !beginsStatusLine(text) || text[8] != ' ' {
 		return http1.ErrMalformed
 	}
-	if text[7] != '1' && text[7] != '0' {
+	if text[7] < '0' || text[7] > '9' {
 		return http1.ErrMalformed
 	}
 	p.http10 = text[7] == '0'

@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -59,8 +60,11 @@ func newSchedule(cfg Config, i, connections int, events *eventloop.Loop) (*sched
 	return s, nil
 }
 
+// never is beyond the end of any run.
+const never = math.MaxInt64 / 2
+
 // due is when the next request is due.
-func (s *schedule) due() time.Duration { return time.Duration(s.next) }
+func (s *schedule) due() time.Duration { return time.Duration(min(s.next, never)) }
 
 // overdue counts the requests that are due at now and have not been taken.
 func (s *schedule) overdue(now time.Duration) uint64 {

@@ -49,6 +49,12 @@ func newRequest(cfg Config) (request, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		return request{}, fmt.Errorf("invalid URL %q: want http://host[:port]/path or https://…", cfg.URL)
 	}
+	if u.User != nil {
+		return request{}, errors.New("invalid URL: what stands before the @ is not sent; use a header (-H 'Authorization: …')")
+	}
+	if strings.ContainsFunc(u.RequestURI(), func(c rune) bool { return c <= ' ' || c == 0x7f }) {
+		return request{}, fmt.Errorf("invalid URL %q: a space or control character has to be written as %%20 and the like", cfg.URL)
+	}
 	r := request{host: u.Hostname(), port: u.Port()}
 	if r.port == "" {
 		r.port = "80"
@@ -76,8 +82,7 @@ func newTarget(ctx context.Context, cfg Config) (*target, error) {
 	if t.path == "" {
 		address, network = net.JoinHostPort(r.host, r.port), "tcp"
 	}
-	dialer := net.Dialer{Timeout: connectTimeout}
-	conn, err := dialer.DialContext(ctx, network, address)
+	conn, err := reach(ctx, network, address)
 	if err != nil {
 		return nil, fmt.Errorf("unable to connect to %s: %w", address, err)
 	}
@@ -86,6 +91,21 @@ func newTarget(ctx context.Context, cfg Config) (*target, error) {
 		t.address = tcp.AddrPort()
 	}
 	return t, nil
+}
+
+// reach connects. A server that accepts and resets at once is there all the same,
+// though connecting may fail by it.
+func reach(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: connectTimeout}
+	const tries = 20
+	var err error
+	for range tries {
+		var conn net.Conn
+		if conn, err = dialer.DialContext(ctx, network, address); !errors.Is(err, unix.ECONNRESET) {
+			return conn, err
+		}
+	}
+	return nil, err
 }
 
 // connectTimeout bounds the first attempt to reach the host, which may be
@@ -123,7 +143,7 @@ func buildRequest(u *url.URL, cfg Config) ([]byte, error) {
 	if !httpguts.ValidHeaderFieldName(method) {
 		return nil, fmt.Errorf("invalid method %q", method)
 	}
-	host := u.Host
+	host, framed := u.Host, false
 	var rest bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(cfg.Header)) {
 		for _, value := range cfg.Header[name] {
@@ -134,12 +154,32 @@ func buildRequest(u *url.URL, cfg Config) ([]byte, error) {
 				host = value
 				continue
 			}
+			own, err := framing(name, value, len(cfg.Body))
+			if err != nil {
+				return nil, err
+			}
+			framed = framed || own
 			fmt.Fprintf(&rest, "%s: %s\r\n", name, value)
 		}
 	}
-	if len(cfg.Body) > 0 {
+	// RFC 9110, section 8.6, wants a length of 0 where a body has a meaning.
+	if takesBody := slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, method); !framed && (takesBody || len(cfg.Body) > 0) {
 		fmt.Fprintf(&rest, "Content-Length: %d\r\n", len(cfg.Body))
 	}
 	head := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", method, u.RequestURI(), host, rest.Bytes())
 	return append(head, cfg.Body...), nil
+}
+
+// framing says whether a header that was asked for frames the body itself. It is
+// an error if that contradicts the body.
+func framing(name, value string, body int) (bool, error) {
+	switch {
+	case strings.EqualFold(name, "Transfer-Encoding"):
+		return true, nil // The body is to be sent as it is.
+	case !strings.EqualFold(name, "Content-Length"):
+		return false, nil
+	case value != strconv.Itoa(body):
+		return false, fmt.Errorf("invalid header \"%s: %s\": the body has %d bytes", name, value, body)
+	}
+	return true, nil
 }

@@ -162,5 +162,9 @@ func (h *Head) Next(data []byte) (text []byte, used int, complete bool, err erro
 // longer one.
 func (h *Head) Cut() bool { return h.cut }
 
+// Partial is what has been read of a line that is not complete, at most its first
+// 256 bytes.
+func (h *Head) Partial() []byte { return h.line.kept[:h.line.n] }
+
 // Started says whether any byte has been read.
 func (h *Head) Started() bool { return h.size > 0 }
