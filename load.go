@@ -30,9 +30,18 @@ Differences from wrk: an answer that never arrives counts as a timeout (wrk coun
 those that arrive late), and its connection is opened again after twice the timeout; bytes
 that follow an answer are a read error, and a 1xx answer is no request; a server that closes
 or resets a connection after an answer and before the first byte of the next costs a
-reconnect, not an error; a server that refuses connections counts once a connection and
-outage and is tried ten times a second; an answer with both Content-Length and chunked is
-read as chunked.`
+reconnect, not an error, and so does one whose answer ends with the connection; a server
+that refuses connections counts once a connection and outage and is tried ten times a
+second; an answer with both Content-Length and chunked is read as chunked. Read errors are
+also what RFC 9110 and 9112 forbid or nobody asked for: header lines over several lines
+that matter, an empty line before the answer, chunked in HTTP/1.0, any coding but chunked,
+101, two lengths that differ, control characters in a header, and headers above 64 KiB. The
+bytes of such answers count as read. Connections that do not divide by the threads are all
+opened (wrk leaves out the rest).
+
+Over https no loops drive the connections: that costs more, nothing can be called busy, and
+no certificate is checked. What speaks against a run's figures (a thread that was busy, more
+than 1% reconnects, a misfit of rate, latency and connections) is said on standard error.`
 
 // loadEvent is one line of progress for the process that started this one.
 type loadEvent struct {
@@ -117,6 +126,9 @@ func runLoad(ctx context.Context, args []string, s streams) error {
 		return err
 	}
 	cfg.URL = fs.Arg(0)
+	if fs.Changed("unix-socket") && cfg.UnixSocket == "" {
+		return usagef("load: --unix-socket: no path is given")
+	}
 	if err := opts.apply(&cfg); err != nil {
 		return err
 	}
@@ -155,17 +167,33 @@ func generate(ctx context.Context, cfg load.Config, opts loadOptions, s streams)
 	defer events.close()
 	measured, cpu, err := measureLoad(ctx, runner, events)
 	if err != nil {
+		return errors.Join(err, hdr.write(nil))
+	}
+	// Printed first: a full disk takes only the log.
+	printErr := printLoad(s, measured, cpu, cfg, opts)
+	return errors.Join(printErr, hdr.write(measured))
+}
+
+// printLoad prints what was measured, and what speaks against it.
+func printLoad(s streams, measured *load.Measurement, cpu time.Duration, cfg load.Config, opts loadOptions) error {
+	result, err := measured.Result()
+	if err != nil {
 		return err
 	}
-	if hdr != nil {
-		if err := errors.Join(measured.WriteHDR(hdr), hdr.Close()); err != nil {
-			return err
-		}
-	}
+	run := bench.Run{Result: result}
 	if opts.output == "wrk" {
-		return measured.WriteWrk(s.out, opts.latency)
+		err = measured.WriteWrk(s.out, opts.latency)
+	} else {
+		err = writeRun(s, run, cpu)
 	}
-	return writeRun(s, measured, cpu)
+	// Whoever follows the events judges for itself.
+	if opts.eventsFD >= 0 {
+		return err
+	}
+	for _, w := range bench.DoubtRun(&run, cfg.Connections) {
+		fmt.Fprintf(s.err, "armrepro: %s: %s\n  %s\n", w.Code, w.Text, w.Hint)
+	}
+	return err
 }
 
 // measureLoad runs the generator, and measures the CPU time of this process
@@ -187,8 +215,11 @@ func measureLoad(ctx context.Context, runner *load.Runner, events *eventWriter) 
 	return measured, after - before, err
 }
 
-// createHDR makes the file for the HdrHistogram log; nil for an empty name.
-func createHDR(name string) (*os.File, error) {
+// hdrFile is the file for the HdrHistogram log; nil if none was asked for.
+type hdrFile struct{ *os.File }
+
+// createHDR makes the file, if there is a name.
+func createHDR(name string) (*hdrFile, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -196,18 +227,34 @@ func createHDR(name string) (*os.File, error) {
 	if err != nil {
 		return nil, usagef("load: --hdr: %v", err)
 	}
-	return f, nil
+	return &hdrFile{f}, nil
+}
+
+// write writes the log. Without a measurement, or when that fails, no regular
+// file is left.
+func (f *hdrFile) write(m *load.Measurement) error {
+	if f == nil {
+		return nil
+	}
+	var err error
+	if m != nil {
+		err = m.WriteHDR(f)
+	}
+	info, statErr := f.Stat()
+	err = errors.Join(err, statErr, f.Close())
+	if (m == nil || err != nil) && statErr == nil && info.Mode().IsRegular() {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	if err != nil {
+		return fmt.Errorf("write the HdrHistogram log: %w", err)
+	}
+	return nil
 }
 
 // writeRun prints a measurement as the JSON of one run.
-func writeRun(s streams, measured *load.Measurement, cpu time.Duration) error {
-	result, err := measured.Result()
-	if err != nil {
-		return err
-	}
-	run := bench.Run{Result: result}
-	if result.Seconds > 0 {
-		cores := cpu.Seconds() / result.Seconds
+func writeRun(s streams, run bench.Run, cpu time.Duration) error {
+	if run.Seconds > 0 {
+		cores := cpu.Seconds() / run.Seconds
 		run.CPU.Load = &cores
 	}
 	if rss, err := machine.PeakRSS(os.DirFS("/"), os.Getpid()); err == nil {

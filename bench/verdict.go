@@ -159,6 +159,22 @@ func (r judge) judgeRun(name string, run *Run) {
 			Hint: "see the gateway's logs/error.log and access.log",
 		})
 	}
+	r.judgeReconnects(name, run)
+	r.judgeLoad(name, run)
+}
+
+// DoubtRun is what the figures of a run on so many connections tell against
+// themselves, whatever it was that was loaded.
+func DoubtRun(run *Run, connections int) []Warning {
+	r := &Result{Settings: Settings{Connections: connections}}
+	j := r.newJudge()
+	j.judgeBusy("the run", run)
+	j.judgeReconnects("the run", run)
+	j.judgeLoad("the run", run)
+	return r.Warnings
+}
+
+func (r judge) judgeReconnects(name string, run *Run) {
 	if float64(run.Reconnects) > reconnectLimit*float64(run.Requests) {
 		r.Warn(Warning{
 			Code: ManyReconnects,
@@ -166,7 +182,6 @@ func (r judge) judgeRun(name string, run *Run) {
 			Hint: "opening connections is part of the figure; see keepalive_requests in the gateway's nginx.conf",
 		})
 	}
-	r.judgeLoad(name, run)
 }
 
 // judgeClosed looks at a run that the gateway is to be the limit of.

@@ -273,6 +273,9 @@ func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
 // completed counts an answer.
 func (l *loop) completed(c *conn) {
 	now := l.now()
+	if !l.runner.take(now) {
+		return
+	}
 	service := now - c.start
 	latency := service
 	if l.schedule != nil {

@@ -80,6 +80,21 @@ func TestFraming(t *testing.T) {
 	}
 }
 
+// TestLongerThanAnnounced has a server that sends more than it announced and then
+// closes, as it announced too.
+func TestLongerThanAnnounced(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(c *session) {
+		if c.request() {
+			c.answer("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhiEXTRA")
+		}
+	})
+	m := runUntil(t, testConfig(s.url), func() bool { return s.answers.Load() > 100 })
+	if m.requests == 0 || m.errors.Read != m.requests {
+		t.Errorf("%d requests, errors %+v", m.requests, m.errors)
+	}
+}
+
 // TestClosesBetweenRequests has a server that ends a connection after its
 // third answer, or instead of a fourth, in every way there is.
 func TestClosesBetweenRequests(t *testing.T) {

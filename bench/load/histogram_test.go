@@ -1,6 +1,7 @@
 package load
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -83,6 +84,40 @@ func TestPercentileRank(t *testing.T) {
 		if got, want := h.percentile(99.9), min(999*n/1000+1, n); got != want {
 			t.Fatalf("percentile 99.9 of 1…%d is %d, want %d", n, got, want)
 		}
+	}
+}
+
+// TestOpenHistogram compares a histogram that is not exact from a second on with
+// one that is.
+func TestOpenHistogram(t *testing.T) {
+	t.Parallel()
+	exact, open := newHistogram(), newOpenHistogram()
+	for v := 1000; v < 60_000_000; v += 997 {
+		exact.record(v, 2)
+		open.record(v, 2)
+	}
+	if len(open.pages)+len(open.beyond.pages) > len(exact.pages)/10 {
+		t.Errorf("%d and %d pages, the exact one has %d", len(open.pages), len(open.beyond.pages), len(exact.pages))
+	}
+	near := func(what string, got, want float64) {
+		if math.Abs(got-want) > want/1000 {
+			t.Errorf("%s is %v, want %v", what, got, want)
+		}
+	}
+	for _, p := range []float64{0.1, 1, 50, 90, 99.9, 100} {
+		near(fmt.Sprintf("percentile %v", p), float64(open.percentile(p)), float64(exact.percentile(p)))
+	}
+	near("mean", open.mean(), exact.mean())
+	near("stdev", open.stdev(open.mean()), exact.stdev(exact.mean()))
+	if open.count != exact.count || open.min != exact.min || open.max != exact.max {
+		t.Errorf("%d values from %d to %d, want %d from %d to %d", open.count, open.min, open.max, exact.count, exact.min, exact.max)
+	}
+	sum := newOpenHistogram()
+	sum.add(open)
+	sum.add(open)
+	near("mean of the sum", sum.mean(), exact.mean())
+	if sum.count != 2*exact.count {
+		t.Errorf("%d values in the sum", sum.count)
 	}
 }
 

@@ -74,6 +74,10 @@ type Runner struct {
 	target *target
 	done   atomic.Uint64
 	stop   atomic.Bool
+	// taken counts the answers of all threads where Config.Requests bounds
+	// them, and last is when the last of those came, since the run began.
+	taken atomic.Int64
+	last  atomic.Int64
 }
 
 // Check says what is wrong with cfg, if anything, before anything is started.
@@ -128,11 +132,29 @@ func (r *Runner) Run(ctx context.Context) (*Measurement, error) {
 		run = r.runTLS
 	}
 	err := run(m)
-	m.elapsed = max(time.Since(m.began), 1) // A rate is divided by it.
+	m.elapsed = time.Since(m.began)
+	if last := time.Duration(r.last.Load()); last > 0 {
+		m.elapsed = last // Other threads may have noticed it late.
+	}
+	m.elapsed = max(m.elapsed, 1) // A rate is divided by it.
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", r.cfg.URL, err)
 	}
 	return m, nil
+}
+
+// take says whether an answer at the given time since the beginning still counts.
+// The last one of Config.Requests ends the run.
+func (r *Runner) take(at time.Duration) bool {
+	if r.cfg.Requests == 0 {
+		return true
+	}
+	n := r.taken.Add(1)
+	if n == int64(r.cfg.Requests) {
+		r.last.Store(int64(at))
+		r.stop.Store(true)
+	}
+	return n <= int64(r.cfg.Requests)
 }
 
 // runLoops runs one event loop a thread.

@@ -2,7 +2,6 @@ package load
 
 import (
 	"errors"
-	"math"
 	"net/http"
 	"time"
 
@@ -30,8 +29,6 @@ type loop struct {
 	conns    []conn
 	buf      []byte
 	schedule *schedule
-	// limit is how many answers end the run.
-	limit uint64
 
 	counters
 	// waited is how long the loop had nothing to do.
@@ -64,11 +61,7 @@ func newLoop(r *Runner, started time.Time, i int) (*loop, error) {
 		conns:    make([]conn, connections),
 		buf:      make([]byte, readBuffer),
 		schedule: schedule,
-		limit:    math.MaxUint64,
 		counters: newCounters(r.cfg),
-	}
-	if r.cfg.Requests > 0 {
-		l.limit = uint64(share(r.cfg.Requests, r.cfg.Threads, i))
 	}
 	l.family, l.address = r.target.sockaddr()
 	for i := range l.conns {
@@ -108,7 +101,7 @@ func (l *loop) run() error {
 		}
 	}
 	end := l.runner.cfg.Duration
-	for now := l.now(); now < end && l.requests < l.limit && !l.runner.stop.Load(); now = l.now() {
+	for now := l.now(); now < end && !l.runner.stop.Load(); now = l.now() {
 		if now >= l.lastTick+tick {
 			if err := l.tick(now); err != nil {
 				return err
@@ -119,7 +112,7 @@ func (l *loop) run() error {
 			return err
 		}
 		l.waited += l.now() - now
-		for i := 0; i < n && l.requests < l.limit; i++ {
+		for i := 0; i < n && !l.runner.stop.Load(); i++ {
 			if err := l.handle(l.events.Event(i)); err != nil {
 				return err
 			}

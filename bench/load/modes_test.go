@@ -214,6 +214,53 @@ func TestRate(t *testing.T) {
 
 // TestRateShowsStall stops the server for a while: at a fixed rate the requests
 // that were due meanwhile count their wait, which a closed loop never sent.
+// TestUntilRequestsOfAllThreads gets all answers that were asked for, although one thread's
+// connection gets none, and counts the time until the last.
+func TestUntilRequestsOfAllThreads(t *testing.T) {
+	t.Parallel()
+	var connections atomic.Int64
+	server := serve(t, func(c *session) {
+		// The first connection only tries whether somebody listens.
+		silent := connections.Add(1) == 2
+		for c.request() && (silent || c.answer(okAnswer)) {
+		}
+	})
+	cfg := modeConfig(server.url)
+	cfg.Connections, cfg.Requests, cfg.Duration, cfg.Timeout = 2, 1000, 20*time.Second, 30*time.Second
+	m := measure(t, cfg)
+	if m.requests != 1000 || m.raw.count != 1000 {
+		t.Errorf("%d requests, %d latencies", m.requests, m.raw.count)
+	}
+	if m.elapsed > cfg.Duration/2 {
+		t.Errorf("took %v", m.elapsed)
+	}
+}
+
+// TestUntilFewRequests ends within less than a tick.
+func TestUntilFewRequests(t *testing.T) {
+	t.Parallel()
+	server := serve(t, func(c *session) {
+		for c.request() && c.answer(okAnswer) {
+		}
+	})
+	cfg := modeConfig(server.url)
+	cfg.Requests, cfg.Duration = 3, 20*time.Second
+	if m := measure(t, cfg); m.requests != 3 || m.elapsed >= tick && m.elapsed > time.Duration(m.raw.max)*time.Microsecond*2 {
+		t.Errorf("%d requests in %v", m.requests, m.elapsed)
+	}
+}
+
+// TestTinyRate has its first request due at once and its second after centuries.
+func TestTinyRate(t *testing.T) {
+	t.Parallel()
+	url, _ := httpServer(t, (*httptest.Server).Start, hello)
+	cfg := modeConfig(url)
+	cfg.Rate = 1e-10
+	if m := measure(t, cfg); m.requests != 1 || m.unsent != 0 {
+		t.Errorf("%d requests, %d unsent", m.requests, m.unsent)
+	}
+}
+
 func TestRateShowsStall(t *testing.T) {
 	t.Parallel()
 	const stall = 300 * time.Millisecond
