@@ -27,11 +27,15 @@ func scenarioGrid(r bench.Result, s bench.ScenarioResult) grid {
 		g.groups = []group{{rows: averageRows(s)}}
 		return g
 	}
-	g.groups = []group{
-		{rows: slices.Concat(averageRows(s), percentileRows(s.Runs), errorRows(s.Runs))},
-		{title: "CPU, % of one core", rows: cpuRows(s.Runs)},
-		{title: "Peak memory", rows: memoryRows(s.Runs)},
+	// The mean is there already, as the average.
+	g.groups = []group{{rows: slices.Concat(averageRows(s), latencyRows(s.Runs, fromDue)[1:], errorRows(s.Runs))}}
+	if s.Runs[0].Service != nil {
+		g.groups = append(g.groups, group{title: "Latency, from when sent", rows: latencyRows(s.Runs, fromSent)})
 	}
+	g.groups = append(g.groups,
+		group{title: "CPU, % of one core", rows: cpuRows(s.Runs)},
+		group{title: "Peak memory", rows: memoryRows(s.Runs)},
+	)
 	g.notes = []string{spreadLine(s.Runs)}
 	if s.Maximum != nil {
 		g.notes = append(g.notes, "The maximum that the rate is a share of, in a closed loop: "+rate(s.Maximum.QPS)+" requests/sec")
@@ -113,32 +117,14 @@ func sweepGrid(r bench.Result, s bench.ScenarioResult) grid {
 		g.header = append(g.header, shortest(100*point.Share)+" %")
 		runs = append(runs, point.Run)
 	}
-	percentiles := func(get func(bench.Run) *load.Latency) []row {
-		line := func(label string, figureOf func(*load.Latency) *float64) row {
-			return sweepRow(label, runs, func(run bench.Run) string {
-				l := get(run)
-				if l == nil {
-					return missing
-				}
-				return figure(figureOf(l), milliseconds)
-			})
-		}
-		return []row{
-			line("mean", func(l *load.Latency) *float64 { return l.Mean }),
-			line("p50", func(l *load.Latency) *float64 { return l.P50 }),
-			line("p90", func(l *load.Latency) *float64 { return l.P90 }),
-			line("p99", func(l *load.Latency) *float64 { return l.P99 }),
-			line("p99.9", func(l *load.Latency) *float64 { return l.P999 }),
-		}
-	}
 	g.groups = []group{
 		{rows: []row{
 			sweepRow("Asked for", runs, func(run bench.Run) string { return rate(run.Rate) }),
 			sweepRow("Requests/sec", runs, func(run bench.Run) string { return rate(run.QPS) }),
 			sweepRow("never sent", runs, func(run bench.Run) string { return count(run.Unsent) }),
 		}},
-		{title: "Latency, from when due", rows: percentiles(func(run bench.Run) *load.Latency { return &run.Latency })},
-		{title: "Latency, from when sent", rows: percentiles(func(run bench.Run) *load.Latency { return run.Service })},
+		{title: "Latency, from when due", rows: withoutAverage(latencyRows(runs, fromDue), len(runs))},
+		{title: "Latency, from when sent", rows: withoutAverage(latencyRows(runs, fromSent), len(runs))},
 		{title: "CPU, % of one core", rows: []row{
 			sweepRow("gateway", runs, func(run bench.Run) string { return figure(run.CPU.Gateway, cores) }),
 		}},
@@ -148,21 +134,40 @@ func sweepGrid(r bench.Result, s bench.ScenarioResult) grid {
 
 // sweepRow is a row with one cell a run and no average.
 func sweepRow(label string, runs []bench.Run, cell func(bench.Run) string) row {
-	r := newRow(label, runs, cell, "")
-	r.cells = r.cells[:len(runs)]
-	return r
+	return withoutAverage([]row{newRow(label, runs, cell, "")}, len(runs))[0]
 }
 
-// percentileRows have no average: the mean of percentiles is the percentile of
+// withoutAverage cuts the last cell off rows of so many runs.
+func withoutAverage(rows []row, runs int) []row {
+	for i := range rows {
+		rows[i].cells = rows[i].cells[:runs]
+	}
+	return rows
+}
+
+// fromDue and fromSent are the latencies of a run. In a closed loop a request is
+// due when it is sent, and only fromDue is there.
+func fromDue(run bench.Run) *load.Latency  { return &run.Latency }
+func fromSent(run bench.Run) *load.Latency { return run.Service }
+
+// latencyRows have no average: the mean of percentiles is the percentile of
 // nothing.
-func percentileRows(runs []bench.Run) []row {
-	percentile := func(label string, get func(bench.Run) *float64) row {
-		return newRow(label, runs, func(run bench.Run) string { return figure(get(run), milliseconds) }, "")
+func latencyRows(runs []bench.Run, of func(bench.Run) *load.Latency) []row {
+	line := func(label string, get func(*load.Latency) *float64) row {
+		return newRow(label, runs, func(run bench.Run) string {
+			if l := of(run); l != nil {
+				return figure(get(l), milliseconds)
+			}
+			return missing
+		}, "")
 	}
 	return []row{
-		percentile("p50", func(run bench.Run) *float64 { return run.Latency.P50 }),
-		percentile("p90", func(run bench.Run) *float64 { return run.Latency.P90 }),
-		percentile("p99", func(run bench.Run) *float64 { return run.Latency.P99 }),
+		line("mean", func(l *load.Latency) *float64 { return l.Mean }),
+		line("p50", func(l *load.Latency) *float64 { return l.P50 }),
+		line("p90", func(l *load.Latency) *float64 { return l.P90 }),
+		line("p99", func(l *load.Latency) *float64 { return l.P99 }),
+		line("p99.9", func(l *load.Latency) *float64 { return l.P999 }),
+		line("max", func(l *load.Latency) *float64 { return l.Max }),
 	}
 }
 

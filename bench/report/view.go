@@ -106,9 +106,9 @@ func newView(r bench.Result, opts Options) (view, error) {
 // legend says how the latencies are meant.
 func legend(s bench.Settings) string {
 	if s.Rate > 0 || s.RateShare > 0 {
-		return "Latencies count from when a request was due, whenever it was sent."
+		return "Latencies count from when a request was due, if not said otherwise."
 	}
-	return "Avg latency is the mean that wrk would print; p50, p90, p99 are uncorrected."
+	return "Avg latency is the mean that wrk would print; percentiles and max are uncorrected."
 }
 
 func heading(r bench.Result) string {
