@@ -59,6 +59,9 @@ const (
 	// connections. What is missing is time spent in the generator between
 	// an answer and the next request.
 	littleLimit = 0.10
+	// littleRounds is how many answers of each connection it takes for those
+	// that the run cuts off at its ends to weigh less than that.
+	littleRounds = 20
 	// rateLimit is the share of a fixed rate that has to be answered.
 	rateLimit = 0.99
 	// spreadLimit is how far runs may differ, relative to their mean.
@@ -208,7 +211,7 @@ func (r judge) judgeLoad(name string, run *Run) {
 		r.judgeRate(name, run)
 		return
 	}
-	if run.Latency.Mean == nil {
+	if run.Latency.Mean == nil || run.Requests < littleRounds*uint64(r.Settings.Connections) {
 		return
 	}
 	inFlight := run.QPS * *run.Latency.Mean / 1e6
