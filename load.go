@@ -35,8 +35,8 @@ read error, wherever wrk happens to notice it; a server that refuses connections
 a connection and outage and is tried ten times a second; an answer with both Content-Length
 and chunked is read as chunked. Read errors are also what RFC 9110 and 9112 forbid or nobody
 asked for: header lines over several lines that matter, an empty line before the answer,
-chunked in HTTP/1.0, any coding but chunked, 101, two lengths that differ, control
-characters in a header, and headers above 64 KiB. The bytes of such answers count as read.
+chunked in HTTP/1.0, any coding but chunked, 101, two lengths that differ, a zero byte or
+bare CR in a header, and headers above 64 KiB. The bytes of such answers count as read.
 Connections that do not divide by the threads are all opened (wrk leaves out the rest).
 
 Over https no loops drive the connections: that costs more, nothing can be called busy, and
