@@ -306,7 +306,7 @@ func (l *loop) failed(i int32, counter *uint64, errno syscall.Errno) error {
 	c := &l.conns[i]
 	left := errno == 0 || errno == unix.ECONNRESET || errno == unix.EPIPE
 	unsent := c.state == idle
-	if unsent || left && c.answered && !c.parser.started() && !l.accepted(c) {
+	if unsent || left && c.answered && !c.parser.started() && !accepted(int(c.fd)) {
 		l.reopened++
 	} else {
 		*counter++
@@ -318,14 +318,14 @@ func (l *loop) failed(i int32, counter *uint64, errno syscall.Errno) error {
 // accepted says whether the server's side took the request before it closed the
 // connection. If it did, closing is no answer. If it had closed before, its
 // kernel rejected the request with a reset or never acknowledged it.
-func (l *loop) accepted(c *conn) bool {
-	info, err := unix.GetsockoptTCPInfo(int(c.fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+func accepted(fd int) bool {
+	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil || info.State == tcpClose || info.Unacked > 0 {
 		return false
 	}
 	// Asked for last: a reset that arrives meanwhile leaves nothing unacked,
 	// and the kernel reads the state before it locks the rest.
-	errno, err := unix.GetsockoptInt(int(c.fd), unix.SOL_SOCKET, unix.SO_ERROR)
+	errno, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	return err == nil && errno == 0
 }
 

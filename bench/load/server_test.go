@@ -3,6 +3,7 @@ package load
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -42,6 +43,8 @@ type session struct {
 	reader *bufio.Reader
 	// number counts connections from 0; New's own is -1.
 	number int64
+	// secure is what the session speaks over https; see secured.
+	secure *tls.Conn
 }
 
 // okAnswer is what a server that behaves answers.

@@ -2,15 +2,14 @@ package load
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"io"
-	"net"
-	"net/http"
+	"fmt"
+	"os"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // tlsRun is a run over https: a goroutine a connection, with Go's own sockets.
@@ -19,233 +18,206 @@ import (
 type tlsRun struct {
 	runner *Runner
 	began  time.Time
-	// sent numbers the requests at a fixed rate, which decides when each is
-	// due.
-	sent atomic.Int64
+	// cancel interrupts whatever waits; finished says that it was called.
+	cancel context.CancelFunc
+	// timer is the schedule's; nil without a rate.
+	timer *os.File
 
-	mu sync.Mutex
+	// mu guards what follows, and what connections say that it guards.
+	mu       sync.Mutex
+	finished bool
+	err      error
+	conns    []tlsConn
+	schedule *schedule
 	counters
+	// lastRate and rated are when the last rate was recorded and requests
+	// then.
+	lastRate time.Duration
+	rated    uint64
 }
 
 // runTLS runs all connections until the end.
 func (r *Runner) runTLS(m *Measurement) error {
-	ctx, cancel := context.WithTimeout(context.Background(), r.cfg.Duration)
+	ctx, cancel := context.WithDeadline(context.Background(), m.began.Add(r.cfg.Duration))
 	defer cancel()
-	t := &tlsRun{runner: r, began: m.began, counters: newCounters(r.cfg)}
-	var connections sync.WaitGroup
-	for range r.cfg.Connections {
-		connections.Go(func() { t.connection(ctx) })
+	t, err := newTLSRun(r, m.began, cancel)
+	if err != nil {
+		return err
 	}
-	t.watch(ctx, cancel)
+	var connections, turns sync.WaitGroup
+	for i := range t.conns {
+		connections.Go(func() { t.conns[i].keepBusy(ctx) })
+	}
+	if t.timer != nil {
+		turns.Go(t.takeTurns)
+	}
+	t.watch(ctx)
+	t.end()
 	connections.Wait()
-	if r.cfg.Rate > 0 {
-		due := int64(min(time.Since(m.began), r.cfg.Duration).Seconds() * r.cfg.Rate)
-		t.unsent = uint64(max(0, due-t.sent.Load()))
-	}
+	turns.Wait()
 	m.add(&t.counters)
+	return t.err
+}
+
+func newTLSRun(r *Runner, began time.Time, cancel context.CancelFunc) (*tlsRun, error) {
+	t := &tlsRun{
+		runner:   r,
+		began:    began,
+		cancel:   cancel,
+		conns:    make([]tlsConn, r.cfg.Connections),
+		counters: newCounters(r.cfg),
+	}
+	for i := range t.conns {
+		t.conns[i].run, t.conns[i].index, t.conns[i].due = t, int32(i), noRequest
+	}
+	if r.cfg.Rate > 0 {
+		return t, t.newSchedule()
+	}
+	return t, nil
+}
+
+// newSchedule makes one schedule for all connections. Go's own timers are up to
+// a millisecond late; a descriptor wakes its reader as promptly as a socket.
+func (t *tlsRun) newSchedule() error {
+	timer, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	if outOfDescriptors(err) {
+		return errDescriptors
+	}
+	if err != nil {
+		return fmt.Errorf("create timer: %w", err)
+	}
+	t.timer = os.NewFile(uintptr(timer), "timer")
+	t.schedule = &schedule{
+		interval: float64(time.Second) / t.runner.cfg.Rate,
+		idle:     make([]int32, len(t.conns)),
+		timer:    timer,
+	}
 	return nil
 }
 
-// watch records the rate every tick, and ends the run when it is told to or
-// enough is answered.
-func (t *tlsRun) watch(ctx context.Context, cancel func()) {
+func outOfDescriptors(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+func (t *tlsRun) now() time.Duration { return time.Since(t.began) }
+
+// ended says whether the run has come to its end, and ends it then.
+func (t *tlsRun) ended() bool {
+	if !t.finished && (t.runner.stop.Load() || t.now() >= t.runner.cfg.Duration) {
+		t.finish()
+	}
+	return t.finished
+}
+
+// finish ends the run.
+func (t *tlsRun) finish() {
+	t.finished = true
+	t.cancel()
+}
+
+// fail ends the run with what ends a loop, too.
+func (t *tlsRun) fail(err error) {
+	if !t.ended() {
+		t.err = err
+		t.finish()
+	}
+}
+
+// watch ticks as a loop does, until the end.
+func (t *tlsRun) watch(ctx context.Context) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	var counted uint64
-	last := t.began
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-ticker.C:
-			t.mu.Lock()
-			if done := t.requests - counted; done > 0 {
-				// As of one thread, which is what the row is about.
-				t.rates.record(int(float64(done)/now.Sub(last).Seconds())/t.runner.cfg.Threads, 1)
-				t.runner.done.Add(done)
-				counted, last = t.requests, now
-			}
-			t.mu.Unlock()
-			if t.runner.stop.Load() || t.over(ctx) {
-				cancel()
-			}
+		case <-ticker.C:
+			t.tick()
 		}
 	}
 }
 
-// over says that the run has come to its end.
-func (t *tlsRun) over(ctx context.Context) bool {
+// tick does what has to be done every now and then.
+func (t *tlsRun) tick() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.ended(ctx)
-}
-
-// ended is over for whoever holds the lock. A socket's deadline, or this
-// goroutine, can be a moment ahead of the context.
-func (t *tlsRun) ended(ctx context.Context) bool {
-	cfg := &t.runner.cfg
-	return ctx.Err() != nil || time.Since(t.began) >= cfg.Duration ||
-		cfg.Requests > 0 && t.requests >= uint64(cfg.Requests)
-}
-
-// count changes the counters, unless the run is over: what fails then fails
-// because of that.
-func (t *tlsRun) count(ctx context.Context, change func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.ended(ctx) {
-		change()
-	}
-}
-
-// connection keeps one connection busy until ctx ends.
-func (t *tlsRun) connection(ctx context.Context) {
-	due := time.Duration(noRequest)
-	for down := false; !t.over(ctx); {
-		conn, err := t.dial(ctx)
-		if err != nil {
-			if !down {
-				t.count(ctx, func() { t.errors.Connect++ })
-			}
-			down = true
-			pause(ctx, tick)
-			continue
-		}
-		down = false
-		stop := context.AfterFunc(ctx, func() { conn.Close() })
-		due = t.requestsOn(ctx, conn, due)
-		stop()
-		conn.Close()
-	}
-}
-
-func (t *tlsRun) dial(ctx context.Context) (net.Conn, error) {
-	target := t.runner.target
-	network, address := "tcp", target.address.String()
-	if target.path != "" {
-		network, address = "unix", target.path
-	}
-	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: t.runner.cfg.Timeout}, Config: target.tls}
-	return d.DialContext(ctx, network, address)
-}
-
-// requestsOn sends one request after the other on conn until that ends. It
-// returns when the request that was lost with it was due, or noRequest.
-func (t *tlsRun) requestsOn(ctx context.Context, conn net.Conn, due time.Duration) time.Duration {
-	p := parser{bodiless: t.runner.cfg.Method == http.MethodHead}
-	buf := make([]byte, 16<<10)
-	for answered := false; !t.over(ctx); answered = true {
-		if due == noRequest {
-			if due = t.takeTurn(ctx); ctx.Err() != nil {
-				return noRequest
-			}
-		}
-		start := time.Since(t.began)
-		if t.runner.cfg.Rate == 0 {
-			due = start
-		}
-		late := time.AfterFunc(t.runner.cfg.Timeout, func() { t.count(ctx, func() { t.errors.Timeout++ }) })
-		err := t.exchange(conn, &p, buf)
-		late.Stop()
-		now := time.Since(t.began)
-		switch {
-		case err == nil:
-			t.count(ctx, func() {
-				t.answered(p.status, now-due, now-start)
-				if !p.keepAlive {
-					t.reopened++
-				}
-			})
-		case answered && !p.started() && closedByServer(err):
-			t.count(ctx, func() { t.reopened++ })
-			return due
-		case !errors.Is(err, errGivenUp):
-			t.count(ctx, func() { t.errors.Read++ })
-			return noRequest
-		default:
-			return noRequest
-		}
-		due = noRequest
-		if !p.keepAlive {
-			return noRequest
-		}
-		p.reset()
-	}
-	return noRequest
-}
-
-// takeTurn waits until the next request is due.
-func (t *tlsRun) takeTurn(ctx context.Context) time.Duration {
-	rate := t.runner.cfg.Rate
-	if rate == 0 {
-		return noRequest
-	}
-	n := t.sent.Add(1) - 1
-	due := time.Duration(float64(n) / rate * float64(time.Second))
-	pause(ctx, due-time.Since(t.began))
-	if ctx.Err() != nil {
-		t.sent.Add(-1)
-	}
-	return due
-}
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	if d <= 0 {
+	if t.ended() {
 		return
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+	now := t.now()
+	if done := t.requests - t.rated; done > 0 {
+		// As of one thread, which is what the row is about.
+		t.rates.record(int(float64(done)/(now-t.lastRate).Seconds())/t.runner.cfg.Threads, 1)
+		t.runner.done.Add(done)
+		t.lastRate, t.rated = now, t.requests
+	}
+	for i := range t.conns {
+		t.conns[i].checkTime(now)
 	}
 }
 
-// errGivenUp says that an answer took twice the timeout.
-var errGivenUp = errors.New("no answer in twice the timeout")
+// end wakes everything that waits for a socket or the timer.
+func (t *tlsRun) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.finish()
+	t.runner.done.Add(t.requests - t.rated)
+	if t.schedule != nil {
+		t.unsent = t.schedule.overdue(min(t.now(), t.runner.cfg.Duration))
+		// Nobody sets it any more: dispatch knows of the end.
+		t.timer.Close()
+	}
+	for i := range t.conns {
+		t.conns[i].interrupt()
+	}
+}
 
-// exchange sends a request and reads its answer.
-func (t *tlsRun) exchange(conn net.Conn, p *parser, buf []byte) error {
-	if err := conn.SetDeadline(time.Now().Add(2 * t.runner.cfg.Timeout)); err != nil {
-		return err
-	}
-	if _, err := conn.Write(t.runner.target.request); err != nil {
-		return givenUp(err)
-	}
+// takeTurns sends what is due whenever the timer says so.
+func (t *tlsRun) takeTurns() {
+	var expirations [8]byte
 	for {
-		n, err := conn.Read(buf)
-		if n == 0 && err != nil {
-			if p.end() {
-				return nil
+		if _, err := t.timer.Read(expirations[:]); err != nil {
+			if !errors.Is(err, os.ErrClosed) {
+				t.mu.Lock()
+				t.fail(fmt.Errorf("read timer: %w", err))
+				t.mu.Unlock()
 			}
-			return givenUp(err)
+			return
 		}
 		t.mu.Lock()
-		t.bytes += uint64(n)
+		t.dispatch()
 		t.mu.Unlock()
-		used, done, err := p.feed(buf[:n])
-		switch {
-		case err != nil:
-			return err
-		case done && p.keepAlive && used < n:
-			return errors.New("bytes follow the answer")
-		case done:
-			return nil
+	}
+}
+
+// dispatch gives every request that is due to a connection that is free.
+func (t *tlsRun) dispatch() {
+	if t.ended() {
+		return
+	}
+	s := t.schedule
+	now := t.now()
+	if !s.begun {
+		s.begun = true
+		s.next += float64(now)
+	}
+	for s.waiting > 0 && s.due() <= now {
+		c := &t.conns[s.pop()]
+		c.queued = false
+		if c.state != idle {
+			continue // It was closed while it waited.
 		}
+		c.due = s.due()
+		s.next += s.interval
+		c.begin()
+		socket := c.socket
+		c.writes.Go(func() { c.sendDue(socket) })
+		now = t.now()
 	}
-}
-
-func givenUp(err error) error {
-	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
-		return errGivenUp
+	if s.waiting == 0 {
+		return // The next answer comes back here.
 	}
-	return err
-}
-
-// closedByServer says whether err is the end of a connection rather than a
-// broken answer.
-func closedByServer(err error) bool {
-	return errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
-		errors.Is(err, io.EOF)
+	if err := s.wake(now); err != nil {
+		t.fail(err)
+	}
 }

@@ -1,0 +1,137 @@
+package load
+
+import (
+	"context"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// soon repeats what a busy machine may delay.
+func soon(t *testing.T, what string, try func() (took, most time.Duration)) {
+	t.Helper()
+	const tries = 10
+	var took, most time.Duration
+	for range tries {
+		if took, most = try(); took <= most {
+			return
+		}
+	}
+	t.Errorf("%s: %v in the last of %d tries, want %v", what, took, tries, most)
+}
+
+// TestHTTPSUntilRequestsEndsAtOnce measures a short time, so it is not parallel.
+func TestHTTPSUntilRequestsEndsAtOnce(t *testing.T) {
+	url, _ := httpServer(t, (*httptest.Server).StartTLS, hello)
+	soon(t, "10 requests", func() (took, most time.Duration) {
+		cfg := modeConfig(url)
+		cfg.Requests, cfg.Duration = 10, 20*time.Second
+		begin := time.Now()
+		m := measure(t, cfg)
+		if m.requests != 10 {
+			t.Errorf("%d requests", m.requests)
+		}
+		return max(m.elapsed, time.Since(begin)), tick / 2
+	})
+}
+
+// TestHTTPSRatePrecise wants requests to be sent when they are due, not when Go's
+// timers are. It needs the processors, so it is not parallel.
+func TestHTTPSRatePrecise(t *testing.T) {
+	url, _ := httpServer(t, (*httptest.Server).StartTLS, hello)
+	soon(t, "latency above the service time", func() (took, most time.Duration) {
+		cfg := modeConfig(url)
+		cfg.Rate = 500
+		m := measure(t, cfg)
+		late := m.raw.percentile(50) - m.service.percentile(50)
+		return time.Duration(late) * time.Microsecond, 250 * time.Microsecond
+	})
+}
+
+// TestHTTPSInterrupted ends at once, whatever connections wait for.
+func TestHTTPSInterrupted(t *testing.T) {
+	t.Parallel()
+	for name, rate := range map[string]float64{"waits for answers": 0, "waits for turns": 0.01} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serveTLS(t, (*session).drain)
+			cfg := testConfig(s.url)
+			cfg.Connections, cfg.Rate = 20, rate
+			var interrupted time.Time
+			m := runUntil(t, cfg, func() bool {
+				interrupted = time.Now()
+				return s.accepted.Load() == 20
+			})
+			if late := time.Since(interrupted); late > 2*time.Second {
+				t.Errorf("ended after %v", late)
+			}
+			if m.errors != (Errors{}) {
+				t.Errorf("errors %+v", m.errors)
+			}
+		})
+	}
+}
+
+// TestHTTPSTooManyFiles runs into the limit on open files, which is the whole
+// process's, so it is not parallel.
+func TestHTTPSTooManyFiles(t *testing.T) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	s := serveTLS(t, behave)
+	cfg := testConfig(s.url)
+	cfg.Connections = 200
+	runner, err := New(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := openFiles(t)
+	low := limit
+	low.Cur = uint64(files + 50)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &low); err != nil {
+		t.Fatal(err)
+	}
+	_, err = runner.Run(context.Background())
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err == nil || !strings.Contains(err.Error(), errDescriptors.Error()) {
+		t.Errorf("error %v, want %v", err, errDescriptors)
+	}
+	poll(t, "descriptors", func() bool { return openFiles(t) <= files })
+}
+
+// TestHTTPSNoLeaks measures the whole process, so it is not parallel.
+func TestHTTPSNoLeaks(t *testing.T) {
+	round := func(rate float64) {
+		for _, handle := range []func(*session){behave, func(c *session) { c.request() }, (*session).cutReset, (*session).drain} {
+			s := listenTLS(t, "127.0.0.1:0", -1, handle)
+			cfg := testConfig(s.url)
+			cfg.Duration, cfg.Rate = 50*time.Millisecond, rate
+			run(t, cfg)
+			s.close()
+		}
+	}
+	round(0)
+	files, goroutines := openFiles(t), runtime.NumGoroutine()
+	round(0)
+	round(1000)
+	poll(t, "descriptors", func() bool { return openFiles(t) <= files })
+	poll(t, "goroutines", func() bool { return runtime.NumGoroutine() <= goroutines })
+}
+
+// poll waits until enough is true.
+func poll(t *testing.T, what string, enough func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); !enough(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Errorf("%s are left", what)
+			return
+		}
+	}
+}
