@@ -144,10 +144,12 @@ func generate(ctx context.Context, cfg load.Config, opts loadOptions, s streams)
 	if _, err := machine.RaiseNoFile(); err != nil {
 		fmt.Fprintf(s.err, "armrepro: %v\n", err)
 	}
-	// The loops block without telling the scheduler: each keeps one of these,
-	// and a collection would wait for them. See package eventloop.
-	runtime.GOMAXPROCS(cfg.Threads + 1)
-	debug.SetGCPercent(-1)
+	if cfg.Loops() {
+		// They block without telling the scheduler: each keeps one of these,
+		// and a collection would wait for them. See package eventloop.
+		runtime.GOMAXPROCS(cfg.Threads + 1)
+		debug.SetGCPercent(-1)
+	}
 
 	runner, err := load.New(ctx, cfg)
 	if err != nil {

@@ -36,6 +36,13 @@ type tlsRun struct {
 	rated    uint64
 }
 
+// Loops says whether event loops drive the connections of a run, which need
+// more GOMAXPROCS than threads and no garbage collection. Over https they don't.
+func (cfg Config) Loops() bool {
+	r, err := newRequest(cfg)
+	return err == nil && r.tls == nil
+}
+
 // runTLS runs all connections until the end.
 func (r *Runner) runTLS(m *Measurement) error {
 	ctx, cancel := context.WithDeadline(context.Background(), m.began.Add(r.cfg.Duration))

@@ -76,6 +76,15 @@ func TestHTTPSInterrupted(t *testing.T) {
 	}
 }
 
+func TestLoops(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]bool{"http://x/": true, "https://x/": false, "HTTPS://x/": false} {
+		if got := (Config{URL: url}).Loops(); got != want {
+			t.Errorf("%s: %v", url, got)
+		}
+	}
+}
+
 // TestHTTPSTooManyFiles runs into the limit on open files, which is the whole
 // process's, so it is not parallel.
 func TestHTTPSTooManyFiles(t *testing.T) {
