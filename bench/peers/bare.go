@@ -21,30 +21,33 @@ const bareAnswer = "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Mon, 05 Jan
 	"a\r\n" + answerBody + "\r\n0\r\n\r\n"
 
 // startBare starts the bare server.
-func startBare(ctx context.Context, address string) (*server, error) {
-	return startSelf(ctx, bareCommand, address)
+func startBare(ctx context.Context, at ...string) (*server, error) {
+	return startSelf(ctx, bareCommand, at...)
 }
 
 // serveBare answers whatever it reads with the same bytes, on one thread: the
 // least that a server of three system calls a request costs on this machine. It
 // shows what part of the upstream's cost is the kernel's.
-func serveBare(ctx context.Context, ln net.Listener) error {
-	defer ln.Close()
-	// A duplicate of the descriptor, which the runtime does not wait for.
-	file, err := ln.(*net.TCPListener).File()
-	if err != nil {
-		return fmt.Errorf("take listener: %w", err)
-	}
-	defer file.Close()
+func serveBare(ctx context.Context, listeners []net.Listener) error {
 	events, err := eventloop.New()
 	if err != nil {
 		return err
 	}
 	defer events.Close()
 	const tick = 100 * time.Millisecond
-	listening := int(file.Fd())
-	if err := errors.Join(unix.SetNonblock(listening, true), events.Add(listening, eventloop.Readable, int32(listening))); err != nil {
-		return err
+	listening := map[int]bool{}
+	for _, ln := range listeners {
+		// A duplicate of the descriptor, which the runtime does not wait for.
+		file, err := ln.(*net.TCPListener).File()
+		if err != nil {
+			return fmt.Errorf("take listener: %w", err)
+		}
+		defer file.Close()
+		fd := int(file.Fd())
+		if err := errors.Join(unix.SetNonblock(fd, true), events.Add(fd, eventloop.Readable, int32(fd))); err != nil {
+			return err
+		}
+		listening[fd] = true
 	}
 	buf, answer := make([]byte, 64<<10), []byte(bareAnswer)
 	for ctx.Err() == nil {
@@ -54,7 +57,7 @@ func serveBare(ctx context.Context, ln net.Listener) error {
 		}
 		for i := range n {
 			fd := int(events.Event(i).Token)
-			if fd == listening {
+			if listening[fd] {
 				err = acceptBare(events, fd)
 			} else {
 				answerBare(fd, buf, answer)
@@ -67,12 +70,17 @@ func serveBare(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
+// acceptBare takes every connection that waits.
 func acceptBare(events *eventloop.Loop, listening int) error {
-	fd, _, err := unix.Accept4(listening, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
-	if err != nil {
-		return nil // It has gone again.
+	for {
+		fd, _, err := unix.Accept4(listening, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		if err != nil {
+			return nil // There are no more, or this one has gone again.
+		}
+		if err := events.Add(fd, eventloop.Readable|unix.EPOLLRDHUP|unix.EPOLLET, int32(fd)); err != nil {
+			return err
+		}
 	}
-	return events.Add(fd, eventloop.Readable|unix.EPOLLRDHUP|unix.EPOLLET, int32(fd))
 }
 
 func answerBare(fd int, buf, answer []byte) {

@@ -40,6 +40,11 @@ func proxyBusy() figure {
 	}, formatShare, bound{}}
 }
 
+// proxyCost is what a request took the proxy.
+func proxyCost() figure {
+	return figure{"proxy CPU per request", func(s sample) float64 { return perRequest(s.proxyCPU, s) }, formatMicroseconds, bound{}}
+}
+
 func perRequest(cpu time.Duration, s sample) float64 {
 	return float64(cpu.Nanoseconds()) / 1e3 / float64(s.requests)
 }

@@ -91,8 +91,8 @@ func (e *missedError) Error() string { return fmt.Sprintf("bounds missed: %d", e
 
 // dispatch is one of the servers or the comparison.
 func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) == 2 && servers[args[0]] != nil {
-		return serve(ctx, args[0], args[1])
+	if len(args) > 1 && servers[args[0]] != nil {
+		return serve(ctx, args[0], args[1:])
 	}
 	opts, err := parseOptions(args, stdout)
 	if err != nil {
@@ -102,16 +102,21 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 }
 
 // servers are the words that make this program one of its own servers.
-var servers = map[string]func(context.Context, net.Listener) error{
+var servers = map[string]func(context.Context, []net.Listener) error{
 	slowCommand: serveSlow,
 	bareCommand: serveBare,
 }
 
-// serve listens and answers until ctx ends.
-func serve(ctx context.Context, command, at string) error {
-	ln, err := net.Listen("tcp", at)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+// serve listens at every address and answers until ctx ends.
+func serve(ctx context.Context, command string, at []string) error {
+	var listeners []net.Listener
+	for _, address := range at {
+		ln, err := net.Listen("tcp", address)
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		defer ln.Close()
+		listeners = append(listeners, ln)
 	}
-	return servers[command](ctx, ln)
+	return servers[command](ctx, listeners)
 }

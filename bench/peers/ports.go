@@ -79,3 +79,24 @@ func addresses(n int) ([]string, error) {
 	}
 	return nil, errors.New("find free ports: hardly any is free on 127.0.0.1")
 }
+
+// manyAddresses finds a free port on n addresses of the loopback. The ports of
+// connections that have ended stay taken for a minute (TIME_WAIT), but only towards
+// the address they led to: a run that has one for itself finds its ports at once,
+// whatever the run before has left.
+func manyAddresses(n int) ([]string, error) {
+	first, err := addresses(1)
+	if err != nil {
+		return nil, err
+	}
+	_, port, err := net.SplitHostPort(first[0])
+	if err != nil {
+		return nil, fmt.Errorf("find free ports: %w", err)
+	}
+	const most = 65536
+	var found []string
+	for i := range min(n, most) {
+		found = append(found, net.JoinHostPort(fmt.Sprintf("127.0.%d.%d", (i+1)/256, (i+1)%256), port))
+	}
+	return found, nil
+}

@@ -163,7 +163,7 @@ func (s *session) unpinned(ctx context.Context) error {
 // something only while it is the bottleneck.
 func (s *session) faithful(ctx context.Context, section string, st *stack, figures ...figure) error {
 	c := s.comparison(section, "both", faithfulPairs)
-	c.servers, c.figures = st.servers(), append(figures, proxyBusy())
+	c.servers, c.figures = st.servers(), append(figures, proxyBusy(), proxyCost())
 	c.remark = idleProxy
 	c.peer = observed(s.wrk(usual(st.viaNginx)), st.nginx, st.proxy)
 	c.own = observed(s.load(ownUsual(st.viaOwn)), st.own, st.proxy)
@@ -207,11 +207,12 @@ func (s *session) twoCPUs(section string) (*corePair, error) {
 func (s *session) straight(ctx context.Context) error {
 	// nginx's two workers and a generator's thread would be three on two
 	// CPUs: then it is their placement that is measured.
-	at, err := addresses(1)
+	pairs := s.comparison("straight", "", usualPairs).pairs
+	at, err := manyAddresses(2 * (pairs + 1))
 	if err != nil {
 		return err
 	}
-	fast, err := startBare(ctx, at[0])
+	fast, err := startBare(ctx, at...)
 	if err != nil {
 		return err
 	}
@@ -225,8 +226,16 @@ func (s *session) straight(ctx context.Context) error {
 				}
 				c := s.comparison("straight", title, usualPairs)
 				c.servers = []*server{fast}
-				t := target{url: url(at[0]), threads: threads, connections: connections}
-				c.peer, c.own = s.wrk(t), s.load(t)
+				t := target{threads: threads, connections: connections}
+				runs := 0
+				elsewhere := func(run func(target) side) side {
+					return func(ctx context.Context, d time.Duration) (sample, error) {
+						t.url = url(at[runs%len(at)])
+						runs++
+						return run(t)(ctx, d)
+					}
+				}
+				c.peer, c.own = elsewhere(s.wrk), elsewhere(s.load)
 				c.figures = []figure{requestRate(atLeast(1))}
 				if err := s.compare(ctx, c); err != nil {
 					return err

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"slices"
 	"time"
 
 	"armrepro/bench/machine"
@@ -76,16 +75,19 @@ func comparePeers(ctx context.Context, opts options, stdout, stderr io.Writer) (
 
 // measureAll runs the sections. One that fails leaves the others as they are.
 func (s *session) measureAll(ctx context.Context) error {
-	if slices.ContainsFunc(sections(), func(of section) bool { return of.proxied && s.opts.wants(of.name) }) {
-		if err := s.calibrate(ctx); err != nil {
-			return err
-		}
-	}
 	var errs []error
 	for _, section := range sections() {
-		if s.opts.wants(section.name) && ctx.Err() == nil {
-			errs = append(errs, section.run(s, ctx))
+		if !s.opts.wants(section.name) || ctx.Err() != nil {
+			continue
 		}
+		// Each time, since the machine's speed moves.
+		if section.proxied {
+			if err := s.calibrate(ctx); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", section.name, err))
+				continue
+			}
+		}
+		errs = append(errs, section.run(s, ctx))
 	}
 	if ctx.Err() != nil {
 		errs = append(errs, context.Cause(ctx))

@@ -44,9 +44,9 @@ func slowLatencies() []time.Duration {
 	return latencies
 }
 
-// serveSlow answers on ln, each request after the next of the latencies, until
+// serveSlow answers on the first listener, each request after the next of the latencies, until
 // ctx ends.
-func serveSlow(ctx context.Context, ln net.Listener) error {
+func serveSlow(ctx context.Context, listeners []net.Listener) error {
 	latencies := slowLatencies()
 	var next atomic.Uint64
 	server := &http.Server{
@@ -62,7 +62,7 @@ func serveSlow(ctx context.Context, ln net.Listener) error {
 		}),
 	}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
-	if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(listeners[0]); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

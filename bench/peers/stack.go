@@ -70,12 +70,12 @@ func startSlow(ctx context.Context, address string) (*server, error) {
 }
 
 // startSelf starts this program as one of its own servers.
-func startSelf(ctx context.Context, command, address string) (*server, error) {
+func startSelf(ctx context.Context, command string, at ...string) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find own program: %w", err)
 	}
-	return startServer(ctx, command, process.Config{Path: self, Args: []string{command, address}}, address)
+	return startServer(ctx, command, process.Config{Path: self, Args: append([]string{command}, at...)}, at...)
 }
 
 func url(address string) string { return "http://" + address + "/" }
