@@ -158,9 +158,9 @@ func coresLine(m machine.Machine) string {
 			limits = append(limits, "CPUs "+m.Allowed)
 		}
 		if m.QuotaCores > 0 {
-			limits = append(limits, fmt.Sprintf("a quota of %.4g", m.QuotaCores))
+			limits = append(limits, "a quota of "+strconv.FormatFloat(m.QuotaCores, 'f', -1, 64))
 		}
-		parts[0] += fmt.Sprintf(", of which %.4g usable (%s)", m.UsableCores, strings.Join(limits, ", "))
+		parts[0] += fmt.Sprintf(", of which %s usable (%s)", strconv.FormatFloat(m.UsableCores, 'f', -1, 64), strings.Join(limits, ", "))
 	}
 	if m.ThreadsPerCore > 0 {
 		parts = append(parts, plural(m.ThreadsPerCore, "thread")+" per core")

@@ -142,11 +142,12 @@ func (g controlGroup) memoryLeft(root fs.FS) uint64 {
 }
 
 // quota is the least CPU time in cores that the group and those above it may
-// use, with the file that says so. Infinity means no limit; it is an error if a
-// limit that cannot be read may be the least.
-func (g controlGroup) quota(root fs.FS) (cores float64, file string, err error) {
+// use, and what says so; not by its path, in which the names of groups are often
+// ids. Infinity means no limit; it is an error if a limit that cannot be read may
+// be the least.
+func (g controlGroup) quota(root fs.FS) (cores float64, source string, err error) {
 	cores = math.Inf(1)
-	for _, dir := range g.upwards() {
+	for level, dir := range g.upwards() {
 		name, read := path.Join(dir, "cpu.max"), readQuotaV2
 		if !g.v2 {
 			name, read = path.Join(dir, "cpu.cfs_quota_us"), readQuotaV1
@@ -155,18 +156,37 @@ func (g controlGroup) quota(root fs.FS) (cores float64, file string, err error) 
 		if qerr != nil {
 			// The root of the hierarchy has no such file.
 			if err == nil && !errors.Is(qerr, fs.ErrNotExist) {
-				err = qerr
+				err = fmt.Errorf("%s: %w", groupFile(name, level), withoutPath(qerr))
 			}
 			continue
 		}
 		if q < cores {
-			cores, file = q, name
+			cores, source = q, groupFile(name, level)
 		}
 	}
 	if err != nil && math.IsInf(cores, 1) {
 		return 0, "", err
 	}
-	return cores, file, nil
+	return cores, source, nil
+}
+
+// groupFile names a file of the control group so many levels up.
+func groupFile(name string, level int) string {
+	switch level {
+	case 0:
+		return path.Base(name) + " of the control group of this process"
+	case 1:
+		return path.Base(name) + " of the control group above that of this process"
+	}
+	return fmt.Sprintf("%s of the control group %d levels above that of this process", path.Base(name), level)
+}
+
+// withoutPath is what is wrong with a file, without its name.
+func withoutPath(err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }
 
 // upwards lists the folders from the group's to the mount point's.
@@ -189,7 +209,7 @@ func readQuotaV2(root fs.FS, name string) (float64, error) {
 	if quota == "max" {
 		return math.Inf(1), nil
 	}
-	return coresOf(name, quota, period)
+	return coresOf(quota, period)
 }
 
 // readQuotaV1 reads cpu.cfs_quota_us, -1 for no limit, and the period beside
@@ -206,17 +226,17 @@ func readQuotaV1(root fs.FS, name string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return coresOf(name, quota, period)
+	return coresOf(quota, period)
 }
 
-func coresOf(name, quota, period string) (float64, error) {
+func coresOf(quota, period string) (float64, error) {
 	q, err := strconv.ParseUint(quota, 10, 48)
 	if err != nil || q == 0 {
-		return 0, fmt.Errorf("%s: bad quota %q", name, clip(quota))
+		return 0, fmt.Errorf("bad quota %q", clip(quota))
 	}
 	p, err := strconv.ParseUint(period, 10, 48)
 	if err != nil || p == 0 {
-		return 0, fmt.Errorf("%s: bad period %q", name, clip(period))
+		return 0, fmt.Errorf("bad period %q", clip(period))
 	}
 	return float64(q) / float64(p), nil
 }

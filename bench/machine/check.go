@@ -283,7 +283,7 @@ func checkTimeWait(_ Machine, s Snapshot, _ Plan) *Finding {
 	}
 	return &Finding{
 		Code: TimeWait,
-		Text: fmt.Sprintf("%d connections have ended and keep their port for a minute (TIME_WAIT); there are %d ports for outgoing ones", *s.timeWait, have),
+		Text: fmt.Sprintf("%d connections have ended and are remembered for a minute (TIME_WAIT); towards one address there are %d ports for outgoing ones", *s.timeWait, have),
 		Hint: "wait a minute before the run",
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -142,7 +143,7 @@ func (d *detector) findCloud() {
 		d.because("cloud", cloud, "%s", why)
 	}
 	// Others on AWS, such as HVM domU, are Xen's name of the machine.
-	if name := d.dmi["product_name"]; d.m.Cloud == "AWS" && strings.Contains(name, ".") {
+	if name := d.dmi["product_name"]; d.m.Cloud == "AWS" && awsType.MatchString(name) {
 		why := "DMI product_name on AWS"
 		if told, key, err := cloudInitInstance(d.root); err == nil && told != name {
 			why += fmt.Sprintf("; %s in %s is %s", key, cloudInitData, told)
@@ -159,6 +160,9 @@ func (d *detector) findCloud() {
 	d.m.Instance = name
 	d.because("instance", name, "%s in %s", key, cloudInitData)
 }
+
+// awsType matches the machine types of AWS: c7g.large, m6g.metal, u7i-12tb.224xlarge.
+var awsType = regexp.MustCompile(`^[a-z][a-z0-9-]*\.(nano|micro|small|medium|large|\d*xlarge|metal(-\d+xl)?)$`)
 
 func (d *detector) findSystem() {
 	release, source := "", "proc/sys/kernel/osrelease"
@@ -315,7 +319,11 @@ func (d *detector) findUsableCores() {
 }
 
 func (d *detector) findMemory() {
+	const most = 1 << 50
 	total, err := memInfo(d.root, "MemTotal")
+	if total > most {
+		err = errors.New("MemTotal in proc/meminfo makes no sense")
+	}
 	value := ""
 	if err == nil {
 		d.m.MemoryBytes = total

@@ -77,7 +77,7 @@ func (d *detector) findArm() {
 	d.explainKinds()
 	product, why := d.findProduct(m)
 	cpu.Product = product
-	d.because("cpu.product", product, "%s", why)
+	d.because("cpu.product", product, "%s", d.cores.beside(why))
 }
 
 // bogoMIPS is that of the first core; 0 if unknown, and on arm64 also if

@@ -92,11 +92,11 @@ func TestDoubts(t *testing.T) {
 		},
 		"firmware and timer at odds": {
 			with(aws(n1("243.75"), "c6g.large"), smbiosTable, smbiosNaming("Ampere(R) Altra(R) Max Processor")), "cpu.product",
-			"Ampere Altra Max or Graviton2", `"Ampere(R) Altra(R) Max Processor", but r3p1 with BogoMIPS 243.75 on AWS fits Graviton2`,
+			"Ampere Altra Max or Graviton2", `says "Altra Max", but r3p1 with BogoMIPS 243.75 on AWS fits Graviton2`,
 		},
 		"two sockets at odds": {
 			with(n1("50.00"), smbiosTable, smbiosNaming("Ampere Altra")+smbiosNaming("Ampere Altra Max")), "cpu.product",
-			"Ampere Altra or Altra Max", `"Ampere Altra", SMBIOS processor version is "Ampere Altra Max"`,
+			"Ampere Altra or Altra Max", `says "Altra", SMBIOS processor version says "Altra Max"`,
 		},
 		"an empty socket before the other": {
 			with(n1("50.00"), smbiosTable, smbiosNaming("Not Specified")+smbiosNaming("Ampere Altra Max")), "cpu.product", "Ampere Altra Max", "SMBIOS",
@@ -106,6 +106,46 @@ func TestDoubts(t *testing.T) {
 		},
 		"a serial number beside the name": {
 			with(n1("50.00"), smbiosTable, smbiosNaming("Altra SN:ABCD-99881")), "cpu.product", "Ampere Altra or Altra Max", "fits them alike",
+		},
+		"a chip of another core": {
+			with(n1("51.00"), smbiosTable, smbiosNaming("AWS Graviton3")), "cpu.product", "", "fits no product",
+		},
+		"a chip of another architecture": {
+			with(n1("51.00"), smbiosTable, smbiosNaming("Intel(R) Xeon(R) Gold 6148")), "cpu.product", "", "fits no product",
+		},
+		"a filler": {with(n1("51.00"), smbiosTable, smbiosNaming("Undefined")), "cpu.product", "", "fits no product"},
+		"a serial number beside a known name": {
+			with(n1("243.75"), smbiosTable, smbiosNaming("Graviton2 MXQ12345XY")), "cpu.product", "Graviton2", `says "Graviton2"`,
+		},
+		"a serial number beside a new name": {
+			with(n1("51.00"), smbiosTable, smbiosNaming("Graviton77 MXQ12345XY")), "cpu.product", "", "fits no product",
+		},
+		"an id beside the machine type": {
+			aws(n1("243.75"), "c6g.vm-0a1b2c3d"), "instance", "", "DMI does not tell it",
+		},
+		"a product for one of two kinds of core": {
+			with(n1("243.75"), online, "0-1", midr(0), "0x00000000413fd0c1", midr(1), "0x00000000410fd083"), "cpu.product", "", "fits no product",
+		},
+		"a product from a contradiction": {
+			with(n1("243.75"), online, "0-1", midr(0), "0x00000000411fd401", midr(1), "0x00000000411fd401"), "cpu.product", "", "proc/cpuinfo says otherwise",
+		},
+		"the ids of groups": {
+			with(n1("50.00"), "proc/self/cgroup", "0::/pod550e8400-e29b/docker-0123456789abcdef.scope\n",
+				"sys/fs/cgroup/pod550e8400-e29b/docker-0123456789abcdef.scope/cpu.max", "50000 100000\n",
+				"proc/self/mountinfo", "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+			"quota_cores", "0.5", "cpu.max of the control group of this process",
+		},
+		"an id among the flaws": {
+			with(n1("50.00"), cpuDir+"/vulnerabilities/meltdown", "Vulnerable\n", cpuDir+"/vulnerabilities/i-0123456789abcdef0", "Vulnerable\n",
+				cpuDir+"/vulnerabilities/mds", "Mitigation: serial 1234\n"),
+			"mitigations", "0 of 1 flaw, not meltdown", "another form than the kernel's",
+		},
+		"more memory than there is": {
+			with(n1("50.00"), "proc/meminfo", "MemTotal: 18014398509481983 kB\n"), "memory_bytes", "", "makes no sense",
+		},
+		"a hypervisor without its flag": {
+			with(fstest.MapFS{}, "proc/cpuinfo", "processor: 0\nvendor_id: AuthenticAMD\nflags: fpu\n", "sys/class/dmi/id/product_name", "Google Compute Engine\n"),
+			"hypervisor", "none", "no flag hypervisor",
 		},
 		"marks of two clouds": {
 			with(aws(n1("50.00"), "Google Compute Engine")), "cloud", "", `marks of several clouds: DMI sys_vendor is "Amazon EC2", DMI product_name is "Google Compute Engine"`,
@@ -142,7 +182,7 @@ func TestDoubts(t *testing.T) {
 		"a quota among garbage": {
 			with(n1("50.00"), "proc/self/cgroup", "0::/a\n", "sys/fs/cgroup/cpu.max", "max 100000\n", "sys/fs/cgroup/a/cpu.max", "garbage\n",
 				"proc/self/mountinfo", "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
-			"quota_cores", "", `sys/fs/cgroup/a/cpu.max: bad quota "garbage"`,
+			"quota_cores", "", `cpu.max of the control group of this process: bad quota "garbage"`,
 		},
 		"a quota of a group whose name begins alike": {
 			with(n1("50.00"), "proc/self/cgroup", "0::/docker/abcdef\n", "sys/fs/cgroup/def/cpu.max", "10000 100000\n", "sys/fs/cgroup/cpu.max", "max 100000\n",

@@ -12,7 +12,7 @@ func TestMarkedProduct(t *testing.T) {
 		"AWS Graviton2":                    "Graviton2",
 		"something else":                   "",
 	} {
-		if got := markedProduct(n1, text); got != want {
+		if got, _ := markedProduct(n1, text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

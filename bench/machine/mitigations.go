@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -33,11 +34,14 @@ func (m Machine) Mitigated() string {
 	return text
 }
 
+// flawName matches the names of the kernel's files.
+var flawName = regexp.MustCompile(`^[a-z0-9_]{1,40}$`)
+
 // findMitigations reads what the kernel does about the CPU's flaws, which
 // costs a gateway up to a fifth of its speed.
 func (d *detector) findMitigations() {
 	const field, dir = "mitigations", cpuDir + "/vulnerabilities"
-	const most, maxState = 256, 512
+	const most, mostUnread, maxState = 256, 3, 512
 	entries, err := fs.ReadDir(d.root, dir)
 	if d.hostsFacts() {
 		err = errHosts
@@ -55,13 +59,17 @@ func (d *detector) findMitigations() {
 		if len(line) > maxState {
 			err = &fs.PathError{Op: "read", Path: name, Err: errTooLarge}
 		}
+		if err == nil && (!flawName.MatchString(e.Name()) || identifies(line)) {
+			err = fmt.Errorf("a file in %s has another form than the kernel's", dir)
+		}
 		switch {
+		case err != nil && len(unread) >= mostUnread:
 		case err != nil:
 			unread = append(unread, reason(err))
 		case line == "Not affected":
 			unaffected++
 		default:
-			states[clip(clean(e.Name()))] = line
+			states[e.Name()] = line
 		}
 	}
 	if len(states)+unaffected == 0 {

@@ -13,7 +13,7 @@ import (
 func (d *detector) findProduct(m midr) (name, why string) {
 	c := chip{midr: m, bogoMIPS: d.bogoMIPS(), cloud: d.m.Cloud, cloudKnown: d.dmiErr == nil}
 	facts := c.facts()
-	fitting, unsure := fittingProducts(c)
+	fitting, unsure := d.fittingAll(c)
 	named, source := d.firmwareProducts(m)
 	switch {
 	case len(named) > 1:
@@ -34,6 +34,19 @@ func (d *detector) findProduct(m midr) (name, why string) {
 		return alternatives(names), "the SMBIOS processor version; " + facts + " fits no product in the table"
 	}
 	return "", facts + " fits no product in the table"
+}
+
+// fittingAll is fittingProducts for a machine of several kinds of core: the
+// products that all of them fit.
+func (d *detector) fittingAll(c chip) (names []string, unsure bool) {
+	names, unsure = fittingProducts(c)
+	for _, k := range d.cores.kinds {
+		other := c
+		other.midr = k.midr
+		alike, _ := fittingProducts(other)
+		names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(alike, name) })
+	}
+	return names, unsure && len(names) == 1
 }
 
 // facts words what products are told apart by.
@@ -65,12 +78,13 @@ func fits(n int, smbiosErr error) string {
 func (d *detector) firmwareProducts(m midr) (names []string, source string) {
 	var sources []string
 	look := func(where, text string) {
-		name := markedProduct(m, text)
+		name, mark := markedProduct(m, text)
 		if name == "" || checkName(text) != nil {
 			return
 		}
-		if mark := fmt.Sprintf("%s is %q", where, text); !slices.Contains(sources, mark) {
-			sources = append(sources, mark)
+		// The mark alone: a serial number may stand beside it.
+		if source := fmt.Sprintf("%s says %q", where, mark); !slices.Contains(sources, source) {
+			sources = append(sources, source)
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)
@@ -95,20 +109,25 @@ func firmwareNames(processors []smbiosProcessor) []string {
 	return names
 }
 
-// aWord is what names have and serial numbers don't.
-var aWord = regexp.MustCompile(`[a-z]{3,}`)
+// chipNames are the words that a chip newer than the table is known by, in lower
+// case. Firmware that has nothing to say writes anything but these.
+var chipNames = []string{
+	"graviton", "axion", "cobalt", "altra", "ampereone", "emag", "neoverse", "cortex", "kunpeng", "yitian", "grace", "vera",
+	"thunderx", "snapdragon", "oryon", "phytium", "a64fx", "monaka", "apple",
+}
 
-// firmwareName is the processor version of SMBIOS if it names a chip. Firmware
-// that has nothing to say fills the field, and emulators write their own name.
+// aNumber matches words that are rather serial numbers than names.
+var aNumber = regexp.MustCompile(`\S*\d\S*\d\S*\d\S*`)
+
+// firmwareName is the processor version of SMBIOS if it names a chip that the
+// table does not have.
 func firmwareName(p smbiosProcessor) string {
 	name := productName(p.version)
 	lower := strings.ToLower(name)
-	for _, filler := range []string{"not specified", "to be filled", "unknown", "virt-", "pc-", "none", "n/a", "default", "cpu version"} {
-		if strings.HasPrefix(lower, filler) {
-			return ""
-		}
-	}
-	if p.manufacturer == "QEMU" || !aWord.MatchString(name) || checkName(p.version) != nil {
+	named := slices.ContainsFunc(chipNames, func(word string) bool { return strings.Contains(lower, word) })
+	// A mark that is in the table belongs to another core.
+	known := slices.ContainsFunc(products, func(p product) bool { return strings.Contains(name+" ", p.mark+" ") })
+	if p.manufacturer == "QEMU" || !named || known || aNumber.MatchString(name) || checkName(p.version) != nil {
 		return ""
 	}
 	return name

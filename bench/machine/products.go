@@ -118,9 +118,9 @@ func fittingProducts(c chip) (names []string, unsure bool) {
 }
 
 // markedProduct is the product with this core that text, as the firmware wrote
-// it, names; empty if there is none. Of several the longest mark counts, since
+// it, names, and the mark it has; empty if there is none. Of several the longest mark counts, since
 // Altra is part of Altra Max.
-func markedProduct(m midr, text string) string {
+func markedProduct(m midr, text string) (name, mark string) {
 	// Trade marks stand between the words: Ampere(R) Altra(R) Max.
 	text = productName(text)
 	var found product
@@ -129,7 +129,7 @@ func markedProduct(m midr, text string) string {
 			found = p
 		}
 	}
-	return found.name
+	return found.name, found.mark
 }
 
 // alternatives joins names with "or", without repeating the words that all

@@ -93,7 +93,7 @@ func checkName(text string) error {
 	switch {
 	case len(text) > maxNameBytes:
 		return errNameTooLong
-	case identifies(text):
+	case identifies(text), strings.HasPrefix(text, "i-"):
 		return errIdentifying
 	}
 	return nil

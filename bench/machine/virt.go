@@ -64,6 +64,9 @@ func (d *detector) findHypervisor() (name, why string) {
 	if d.m.Cloud == "AWS" && strings.Contains(d.dmi["product_name"], ".metal") {
 		return none, fmt.Sprintf("DMI product_name is %q", d.dmi["product_name"])
 	}
+	if d.m.Arch == "amd64" && d.info.first().x86.vendor != "" && !d.isEmulated() && !slices.Contains(d.info.first().features, "hypervisor") {
+		return none, "the CPU has no flag hypervisor"
+	}
 	for _, m := range virtMarks {
 		if strings.HasPrefix(d.dmi[m.file], m.prefix) {
 			return m.name, fmt.Sprintf("DMI %s is %q", m.file, d.dmi[m.file])
@@ -73,9 +76,6 @@ func (d *detector) findHypervisor() (name, why string) {
 		return name, why
 	}
 	if d.m.Arch == "amd64" && d.info.first().x86.vendor != "" && !d.isEmulated() {
-		if !slices.Contains(d.info.first().features, "hypervisor") {
-			return none, "the CPU has no flag hypervisor"
-		}
 		return "", "the CPU has the flag hypervisor, but nothing names it"
 	}
 	if d.dmiErr != nil {
