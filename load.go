@@ -30,14 +30,15 @@ Differences from wrk: an answer that never arrives counts as a timeout (wrk coun
 those that arrive late), and its connection is opened again after twice the timeout; bytes
 that follow an answer are a read error, and a 1xx answer is no request; a server that closes
 or resets a connection after an answer and before the first byte of the next costs a
-reconnect, not an error, and so does one whose answer ends with the connection; a reset is a
-read error, wherever wrk happens to notice it; a server that refuses connections counts once
-a connection and outage and is tried ten times a second; an answer with both Content-Length
-and chunked is read as chunked. Read errors are also what RFC 9110 and 9112 forbid or nobody
-asked for: header lines over several lines that matter, an empty line before the answer,
-chunked in HTTP/1.0, any coding but chunked, 101, two lengths that differ, a zero byte or
-bare CR in a header, and headers above 64 KiB. The bytes of such answers count as read.
-Connections that do not divide by the threads are all opened (wrk leaves out the rest).
+reconnect, not an error, unless it had taken that request and closes without a reset, and so
+does one whose answer ends with the connection; a reset is a read error, wherever wrk
+happens to notice it; a server that refuses connections counts once a connection and outage
+and is tried ten times a second; an answer with both Content-Length and chunked is read as
+chunked. Read errors are also what RFC 9110 and 9112 forbid or nobody asked for: header
+lines over several lines that matter, an empty line before the answer, chunked in HTTP/1.0,
+any coding but chunked, 101, two lengths that differ, a zero byte or bare CR in a header,
+and headers above 64 KiB. The bytes of such answers count as read. Connections that do not
+divide by the threads are all opened (wrk leaves out the rest).
 
 Over https no loops drive the connections: that costs more, nothing can be called busy, and
 no certificate is checked. What speaks against a run's figures (a thread that was busy, more
@@ -155,15 +156,15 @@ func generate(ctx context.Context, cfg load.Config, opts loadOptions, s streams)
 	if err != nil {
 		return err
 	}
-	if opts.output == "wrk" {
-		if err := runner.WriteHeader(s.out); err != nil {
-			return err
-		}
-	}
 	// Made before the load, so that a bad name costs nobody a measurement.
 	hdr, err := createHDR(opts.hdr)
 	if err != nil {
 		return err
+	}
+	if opts.output == "wrk" {
+		if err := runner.WriteHeader(s.out); err != nil {
+			return errors.Join(err, hdr.write(nil))
+		}
 	}
 	events := openEvents(opts.eventsFD)
 	defer events.close()

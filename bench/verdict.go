@@ -60,8 +60,13 @@ const (
 	// an answer and the next request.
 	littleLimit = 0.10
 	// littleRounds is how many answers of each connection it takes for those
-	// that the run cuts off at its ends to weigh less than that.
-	littleRounds = 20
+	// that the run cuts off at its ends to weigh less than that, and
+	// littleSeconds how long a run is that opening connections weighs little
+	// in.
+	littleRounds  = 20
+	littleSeconds = 2
+	// busySeconds is how long a run is that says how busy a loop is.
+	busySeconds = 0.5
 	// rateLimit is the share of a fixed rate that has to be answered.
 	rateLimit = 0.99
 	// spreadLimit is how far runs may differ, relative to their mean.
@@ -196,7 +201,7 @@ func (r judge) judgeClosed(name string, run *Run) {
 
 // judgeBusy looks for a generator that measured itself.
 func (r judge) judgeBusy(name string, run *Run) {
-	if run.Busy != nil && *run.Busy > busyLimit {
+	if run.Busy != nil && *run.Busy > busyLimit && run.Seconds >= busySeconds {
 		r.Warn(Warning{
 			Code: GeneratorBusy,
 			Text: fmt.Sprintf("%s: a thread of the load generator was busy for %.0f%% of the time", name, 100**run.Busy),
@@ -211,7 +216,7 @@ func (r judge) judgeLoad(name string, run *Run) {
 		r.judgeRate(name, run)
 		return
 	}
-	if run.Latency.Mean == nil || run.Requests < littleRounds*uint64(r.Settings.Connections) {
+	if run.Latency.Mean == nil || run.Seconds < littleSeconds || run.Requests < littleRounds*uint64(r.Settings.Connections) {
 		return
 	}
 	inFlight := run.QPS * *run.Latency.Mean / 1e6
@@ -226,7 +231,8 @@ func (r judge) judgeLoad(name string, run *Run) {
 
 // judgeRate looks at whether a fixed rate was kept up.
 func (r judge) judgeRate(name string, run *Run) {
-	if run.QPS < rateLimit*run.Rate {
+	// What was not due yet while connections were opened is missed by nobody.
+	if float64(run.Unsent) > (1-rateLimit)*run.Rate*run.Seconds {
 		r.Warn(Warning{
 			Code: RateMissed,
 			Text: fmt.Sprintf("%s: %.0f requests/s were answered of %.0f that were asked for, and %d were never sent", name, run.QPS, run.Rate, run.Unsent),

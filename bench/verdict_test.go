@@ -60,7 +60,17 @@ func TestJudge(t *testing.T) {
 		}, "", Valid},
 		{"a busy generator", func(r *Result) { run(r).Busy = ptr(0.95) }, GeneratorBusy, ValidWithWarnings},
 		{"an upstream that is hardly faster", func(r *Result) { *r.Control = testRun(1200) }, UpstreamCeiling, ValidWithWarnings},
-		{"latency that contradicts QPS", func(r *Result) { run(r).Latency.Mean = ptr(12000.0) }, LittlesLaw, ValidWithWarnings},
+		{"latency that contradicts QPS", func(r *Result) { run(r).Latency.Mean, run(r).Seconds = ptr(12000.0), 10 }, LittlesLaw, ValidWithWarnings},
+		{"latency that contradicts QPS, in too short a run", func(r *Result) {
+			run(r).Latency.Mean, run(r).Seconds = ptr(12000.0), 1
+		}, "", Valid},
+		{"a generator that was busy for a moment", func(r *Result) { run(r).Busy, run(r).Seconds = ptr(0.95), 0.1 }, "", Valid},
+		{"a rate that was reached as soon as all connections were open", func(r *Result) {
+			run(r).Rate, run(r).Latency.MeanWrk = run(r).QPS*1.04, nil
+		}, "", Valid},
+		{"a rate that was not reached", func(r *Result) {
+			run(r).Rate, run(r).Unsent = run(r).QPS*1.04, uint64(run(r).QPS*run(r).Seconds/20)
+		}, RateMissed, ValidWithWarnings},
 		{"many reconnects", func(r *Result) { run(r).Reconnects = 11 }, ManyReconnects, ValidWithWarnings},
 		{"nginx's own reconnects", func(r *Result) { run(r).Reconnects = 2 }, "", Valid},
 		{"runs that differ", func(r *Result) {

@@ -285,6 +285,24 @@ func (c *tlsConn) parse(data []byte, hungUp bool) (open, request bool) {
 	case !c.parser.keepAlive || hungUp || c.state == sending:
 		t.reopened++
 	default:
+		return c.nextUnlessMore()
+	}
+	return false, false
+}
+
+// nextUnlessMore goes on to the next request, unless further records have arrived
+// with the answer: bytes that nobody has asked for, or the end of the stream.
+func (c *tlsConn) nextUnlessMore() (open, request bool) {
+	var b [1]byte
+	c.wire.dry = true
+	n, err := c.socket.Read(b[:])
+	c.wire.dry = false
+	switch {
+	case n > 0:
+		c.run.errors.Read++
+	case err == io.EOF:
+		c.run.reopened++
+	default:
 		c.parser.reset()
 		return true, c.next()
 	}
@@ -363,21 +381,37 @@ func (c *tlsConn) interrupt() {
 type wire struct {
 	net.Conn
 	ended bool
+	// dry keeps the socket from being read: only what has been is there.
+	dry bool
 }
 
+// errDry is temporary, after which crypto/tls reads on.
+var errDry = &net.DNSError{Err: "nothing is left of what was read", IsTemporary: true, IsTimeout: true}
+
 func (w *wire) Read(p []byte) (int, error) {
+	if w.dry {
+		return 0, errDry
+	}
 	n, err := w.Conn.Read(p)
 	w.ended = w.ended || err == io.EOF
 	return n, err
 }
 
+// closing is how long after announcing the end of the stream a server takes to
+// close the socket, unless it waits for the client to say the same.
+const closing = 10 * time.Millisecond
+
 // taken says whether the server took the last request before it closed the
 // connection. The end of the stream is announced before the socket is closed,
-// and only that shows what was left unread.
+// and only that shows what was left unread. A server that waits for the client's
+// goodbye reads the request while it does, and takes it for nothing.
 func (w *wire) taken() bool {
 	if !w.ended {
-		_ = w.SetReadDeadline(time.Now().Add(tick))
+		_ = w.SetReadDeadline(time.Now().Add(closing))
 		_, _ = io.Copy(io.Discard, w)
+	}
+	if !w.ended {
+		return false
 	}
 	socket, ok := w.Conn.(syscall.Conn)
 	if !ok {

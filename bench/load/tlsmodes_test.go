@@ -144,3 +144,26 @@ func poll(t *testing.T, what string, enough func() bool) {
 		}
 	}
 }
+
+// TestHTTPSFurtherRecord has a server that answers twice, each time in a record
+// of its own, and one that announces the end of the stream after an answer.
+func TestHTTPSFurtherRecord(t *testing.T) {
+	t.Parallel()
+	twice := serveTLS(t, func(c *session) {
+		for c.request() && c.answer(okAnswer) && c.send(okAnswer) {
+		}
+	})
+	m := runUntil(t, testConfig(twice.url), func() bool { return twice.answers.Load() > 1000 })
+	if m.errors.Read == 0 {
+		t.Errorf("%d requests and no read error, of %d answers to requests", m.requests, twice.answers.Load())
+	}
+	once := serveTLS(t, func(c *session) {
+		if c.request() {
+			c.answer(okAnswer)
+		}
+	})
+	m = runUntil(t, testConfig(once.url), func() bool { return once.answers.Load() > 200 })
+	if m.reopened == 0 {
+		t.Errorf("%d requests, errors %+v and no reconnect", m.requests, m.errors)
+	}
+}

@@ -190,7 +190,8 @@ func controlLine(r bench.Result) string {
 	line := fmt.Sprintf("Straight to the upstream: %s requests/s, avg latency %s (CPU: upstream %s, load %s).",
 		rate(c.QPS), figure(c.Latency.MeanWrk, milliseconds),
 		figure(c.CPU.Upstream, cores), figure(c.CPU.Load, cores))
-	if !counts(r) {
+	// At a fixed rate the gateway reaches what was asked of it.
+	if !counts(r) || r.Settings.Rate > 0 || r.Settings.RateShare > 0 {
 		return line
 	}
 	var shares []string

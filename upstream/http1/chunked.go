@@ -86,7 +86,15 @@ func parseChunkSize(text []byte) (uint64, bool) {
 		text = text[:i]
 	}
 	text = trimRight(text)
-	if len(text) == 0 || len(text) > 16 {
+	if len(text) == 0 {
+		return 0, false
+	}
+	// 16 digits fit; those that are 0 in front of them say nothing.
+	const most = 16
+	for len(text) > most && text[0] == '0' {
+		text = text[1:]
+	}
+	if len(text) > most {
 		return 0, false
 	}
 	var n uint64

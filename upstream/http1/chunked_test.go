@@ -37,6 +37,7 @@ func TestChunked(t *testing.T) {
 		err        error
 	}{
 		{name: "empty body", input: "0\r\n\r\n"},
+		{name: "leading zeros", input: strings.Repeat("0", 40) + "a\r\n1234567890\r\n" + strings.Repeat("0", 40) + "\r\n\r\n", payload: "1234567890"},
 		{name: "one chunk", input: "a\r\n1234567890\r\n0\r\n\r\n", payload: "1234567890"},
 		{name: "chunks", input: "1\r\na\r\n2\r\nbc\r\n0\r\n\r\n", payload: "abc"},
 		{name: "what follows is left", input: "1\r\na\r\n0\r\n\r\nHTTP/1.1", payload: "a", rest: "HTTP/1.1"},
