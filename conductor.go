@@ -40,6 +40,9 @@ type conductor struct {
 // the gateway, in this order. Whatever it has started is there to be taken down
 // even when it fails.
 func (c *conductor) setUp(ctx context.Context) error {
+	if err := checkProc(); err != nil {
+		return err
+	}
 	if err := c.raiseFiles(); err != nil {
 		return err
 	}
@@ -77,6 +80,19 @@ func (c *conductor) setUp(ctx context.Context) error {
 	}
 	c.fit.begin(c, workers)
 	return nil
+}
+
+// checkProc makes sure that /proc numbers the processes as this one does: it is
+// where the gateway's workers and the holders of ports are found.
+func checkProc() error {
+	self, err := os.Readlink("/proc/self")
+	if err != nil || self == strconv.Itoa(os.Getpid()) {
+		return nil // What cannot be read is named by whoever needs it.
+	}
+	return &proxycheck.HintError{
+		Err:  fmt.Errorf("/proc is that of another pid namespace: it has this process as %s, which is %d", self, os.Getpid()),
+		Hint: "Mount a /proc of this namespace's own, such as with 'unshare --pid --fork --mount-proc'.",
+	}
 }
 
 // spareFiles are the open files that a run needs beside the connections.

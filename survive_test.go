@@ -51,3 +51,19 @@ func TestNohup(t *testing.T) {
 	}
 	p.leftNothing()
 }
+
+// TestForeignProc runs in a pid namespace of its own with the outer one's /proc,
+// in which it would take its own gateway for somebody else's.
+func TestForeignProc(t *testing.T) {
+	t.Parallel()
+	p := prepare(t, nil, "check", "--gateway", "builtin")
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	if err := p.cmd.Start(); err != nil {
+		t.Skipf("skipped: no pid namespace can be made here: %v", err)
+	}
+	_ = p.cmd.Wait()
+	if code := p.cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(p.err.String(), "another pid namespace") {
+		t.Errorf("exit code %d, %q", code, p.err.String())
+	}
+	p.leftNothing()
+}
