@@ -47,17 +47,18 @@ func (d *detector) readKinds() coreKinds {
 		}
 	}
 	cpus, doubts, first := d.readRegisters(ids, listed)
-	for source, all := range map[string]map[int]midr{cpuDir: cpus, "proc/cpuinfo": listed} {
-		if n := len(d.groupKinds(all)); n > maxKinds {
-			return coreKinds{err: fmt.Errorf("%s makes no sense: %d kinds of core", source, n)}
-		}
+	inSysfs := len(cpus) > 0
+	if !inSysfs {
+		cpus, doubts = listed, damaged(first)
 	}
+	kinds := d.groupKinds(cpus)
 	switch {
-	case len(cpus) > 0:
-		kinds := d.groupKinds(cpus)
+	case len(kinds) > maxKinds:
+		return coreKinds{err: fmt.Errorf("the registers MIDR_EL1 make no sense: %d kinds of core", len(kinds))}
+	case len(kinds) > 0 && inSysfs:
 		return coreKinds{kinds: kinds, source: cpuPath(kinds[0].cpus[0], register), doubts: doubts}
-	case len(listed) > 0:
-		return coreKinds{kinds: d.groupKinds(listed), source: "proc/cpuinfo", doubts: damaged(first)}
+	case len(kinds) > 0:
+		return coreKinds{kinds: kinds, source: "proc/cpuinfo", doubts: doubts}
 	case d.live != nil && d.live.MIDR != 0:
 		return coreKinds{kinds: []kind{{midr: decodeMIDR(d.live.MIDR)}}, source: "the register MIDR_EL1", doubts: damaged(first)}
 	}

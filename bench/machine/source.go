@@ -84,7 +84,7 @@ const maxNameBytes = 96
 
 // identifying matches what tells one machine from all others: serial numbers,
 // uuids, the ids of instances.
-var identifying = regexp.MustCompile(`(?i)serial|\bs/?n\b|\bi-([0-9a-f]{8,}|[0-9a-z]{16,})|\bocid1\.|[0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{12,}`)
+var identifying = regexp.MustCompile(`(?i)^i-|serial|\bs/?n\b|\bi-([0-9a-f]{8,}|[0-9a-z]{16,})|\bocid1\.|[0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{12,}`)
 
 func identifies(s string) bool { return identifying.MatchString(s) }
 
@@ -93,7 +93,7 @@ func checkName(text string) error {
 	switch {
 	case len(text) > maxNameBytes:
 		return errNameTooLong
-	case identifies(text), strings.HasPrefix(text, "i-"):
+	case identifies(text):
 		return errIdentifying
 	}
 	return nil
