@@ -1,14 +1,10 @@
 package load
 
 import (
-	"context"
 	"net/http/httptest"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // soon repeats what a busy machine may delay.
@@ -83,36 +79,6 @@ func TestLoops(t *testing.T) {
 			t.Errorf("%s: %v", url, got)
 		}
 	}
-}
-
-// TestHTTPSTooManyFiles runs into the limit on open files, which is the whole
-// process's, so it is not parallel.
-func TestHTTPSTooManyFiles(t *testing.T) {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	s := serveTLS(t, behave)
-	cfg := testConfig(s.url)
-	cfg.Connections = 200
-	runner, err := New(context.Background(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := openFiles(t)
-	low := limit
-	low.Cur = uint64(files + 50)
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &low); err != nil {
-		t.Fatal(err)
-	}
-	_, err = runner.Run(context.Background())
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	if err == nil || !strings.Contains(err.Error(), errDescriptors.Error()) {
-		t.Errorf("error %v, want %v", err, errDescriptors)
-	}
-	poll(t, "descriptors", func() bool { return openFiles(t) <= files })
 }
 
 // TestHTTPSNoLeaks measures the whole process, so it is not parallel.
