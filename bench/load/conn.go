@@ -276,15 +276,7 @@ func (l *loop) completed(c *conn) {
 	if !l.runner.take(now) {
 		return
 	}
-	service := now - c.start
-	latency := service
-	if l.schedule != nil {
-		latency = now - c.due
-	}
-	l.answered(c.parser.status, latency, service)
-	if service > l.runner.cfg.Timeout && !c.late {
-		l.errors.Timeout++ // Since the last tick.
-	}
+	l.answered(&l.runner.cfg, c.parser.status, now-c.start, now-c.due, c.late)
 	c.answered, c.late, c.due = true, false, noRequest
 }
 

@@ -29,17 +29,23 @@ func newCounters(cfg Config) counters {
 	return c
 }
 
-// answered counts an answer that took latency since it was, or was meant to be,
-// asked for, and service since it really was.
-func (c *counters) answered(status int, latency, service time.Duration) {
+// answered counts an answer that took service since it was asked for, and sinceDue
+// since it was meant to be, at a fixed rate. late says that it has been counted as
+// a timeout already.
+func (c *counters) answered(cfg *Config, status int, service, sinceDue time.Duration, late bool) {
 	c.requests++
 	if status > 399 {
 		c.errors.Status++
 	}
-	c.raw.record(toMicroseconds(latency), 1)
-	if c.service != nil {
-		c.service.record(toMicroseconds(service), 1)
+	if service > cfg.Timeout && !late {
+		c.errors.Timeout++ // Since the last tick.
 	}
+	if c.service == nil {
+		c.raw.record(toMicroseconds(service), 1)
+		return
+	}
+	c.raw.record(toMicroseconds(sinceDue), 1)
+	c.service.record(toMicroseconds(service), 1)
 }
 
 // toMicroseconds rounds d, so that a mean has no bias.

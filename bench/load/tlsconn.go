@@ -316,15 +316,7 @@ func (c *tlsConn) completed() {
 	if !t.runner.take(now) {
 		return
 	}
-	service := now - c.start
-	latency := service
-	if t.schedule != nil {
-		latency = now - c.due
-	}
-	t.answered(c.parser.status, latency, service)
-	if service > t.runner.cfg.Timeout && !c.late {
-		t.errors.Timeout++ // Since the last tick.
-	}
+	t.answered(&t.runner.cfg, c.parser.status, now-c.start, now-c.due, c.late)
 	c.answered, c.late, c.due = true, false, noRequest
 }
 
