@@ -1,4 +1,4 @@
-package main
+package experiment
 
 import (
 	"context"
@@ -14,16 +14,6 @@ import (
 	"armrepro/proxycheck"
 )
 
-// The kinds of gateway, as --gateway names them.
-const (
-	kindAuto    = "auto"
-	kindNative  = "native"
-	kindAttach  = "attach"
-	kindBuiltin = "builtin"
-)
-
-func gatewayKinds() []string { return []string{kindAuto, kindNative, kindAttach, kindBuiltin} }
-
 // gatewayPlan is which gateway is going to be measured, decided before anything
 // is started.
 type gatewayPlan struct {
@@ -34,18 +24,18 @@ type gatewayPlan struct {
 // planGateway decides on the gateway: what was asked for, or else an installed
 // APISIX, or else one that already answers.
 func (c *conductor) planGateway(ctx context.Context) (*gatewayPlan, error) {
-	kind := c.opts.gateway
-	if kind == kindAttach || kind == kindBuiltin {
+	kind := c.cfg.Gateway
+	if kind == Attach || kind == Builtin {
 		return &gatewayPlan{kind: kind}, nil
 	}
-	install, err := proxycheck.Find(ctx, proxycheck.FindConfig{Home: c.opts.apisixHome})
+	install, err := proxycheck.Find(ctx, proxycheck.FindConfig{Home: c.cfg.APISIXHome})
 	if err == nil {
 		c.log.Info().Str("version", install.Version.String()).Str("home", install.Home).Msg("found APISIX")
-		return &gatewayPlan{kind: kindNative, install: install}, nil
+		return &gatewayPlan{kind: Native, install: install}, nil
 	}
-	if kind == kindAuto && c.opts.apisixHome == "" && errors.Is(err, proxycheck.ErrNotInstalled) && c.gatewayAnswers(ctx) {
-		c.log.Info().Str("url", c.opts.gatewayAddress()).Msg("no APISIX is installed, but a gateway answers")
-		return &gatewayPlan{kind: kindAttach}, nil
+	if kind == Auto && c.cfg.APISIXHome == "" && errors.Is(err, proxycheck.ErrNotInstalled) && c.gatewayAnswers(ctx) {
+		c.log.Info().Str("url", c.gatewayAddress()).Msg("no APISIX is installed, but a gateway answers")
+		return &gatewayPlan{kind: Attach}, nil
 	}
 	return nil, err
 }
@@ -54,7 +44,7 @@ func (c *conductor) planGateway(ctx context.Context) (*gatewayPlan, error) {
 func (c *conductor) gatewayAnswers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.opts.gatewayAddress(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.gatewayAddress(), nil)
 	if err != nil {
 		return false
 	}
@@ -67,22 +57,22 @@ func (c *conductor) gatewayAnswers(ctx context.Context) bool {
 }
 
 // needsEtcd says whether the gateway is one that brings no etcd.
-func (p *gatewayPlan) needsEtcd() bool { return p.kind != kindAttach }
+func (p *gatewayPlan) needsEtcd() bool { return p.kind != Attach }
 
 // ports lists the ports that the gateway is going to listen on.
-func (p *gatewayPlan) ports(o *runOptions) []proxycheck.Port {
+func (plan *gatewayPlan) ports(p Ports) []proxycheck.Port {
 	all := []proxycheck.Port{
-		{Name: "gateway", Number: o.gatewayPort, Flag: "--gateway-port"},
-		{Name: "gateway's Admin API", Number: o.adminPort, Flag: "--admin-port"},
-		{Name: "gateway's metrics", Number: o.prometheusPort, Flag: "--prometheus-port"},
-		{Name: "gateway's control API", Number: o.controlPort, Flag: "--control-port"},
-		{Name: "gateway's TLS", Number: o.tlsPort, Flag: "--tls-port"},
+		{Name: "gateway", Number: p.Gateway, Flag: "--gateway-port"},
+		{Name: "gateway's Admin API", Number: p.Admin, Flag: "--admin-port"},
+		{Name: "gateway's metrics", Number: p.Prometheus, Flag: "--prometheus-port"},
+		{Name: "gateway's control API", Number: p.Control, Flag: "--control-port"},
+		{Name: "gateway's TLS", Number: p.TLS, Flag: "--tls-port"},
 	}
-	switch p.kind {
-	case kindBuiltin:
+	switch plan.kind {
+	case Builtin:
 		return all[:3]
-	case kindNative:
-		if p.install.Version.Major < 3 {
+	case Native:
+		if plan.install.Version.Major < 3 {
 			// Its Admin API is on the data plane's port.
 			return slices.Delete(all, 1, 2)
 		}
@@ -94,28 +84,28 @@ func (p *gatewayPlan) ports(o *runOptions) []proxycheck.Port {
 // startGateway starts the gateway, or attaches to it.
 func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
 	var err error
-	o := c.opts
+	cfg, ports := c.cfg, c.cfg.Ports
 	switch plan.kind {
-	case kindNative:
+	case Native:
 		c.gateway, err = proxycheck.StartNative(ctx, proxycheck.NativeConfig{
 			Install: plan.install,
-			Workers: o.workers,
+			Workers: cfg.Settings.Workers,
 			Ports: proxycheck.NativePorts{
-				Data: o.gatewayPort, Admin: o.adminPort, Control: o.controlPort,
-				Prometheus: o.prometheusPort, TLS: o.tlsPort,
+				Data: ports.Gateway, Admin: ports.Admin, Control: ports.Control,
+				Prometheus: ports.Prometheus, TLS: ports.TLS,
 			},
-			Etcd: c.endpoints, EtcdPrefix: o.etcdPrefix, AdminKey: o.adminKey,
-			Load:   o.warmup + time.Duration(o.runs)*o.load.Duration,
+			Etcd: c.endpoints, EtcdPrefix: cfg.EtcdPrefix, AdminKey: cfg.AdminKey,
+			Load:   cfg.loaded(),
 			Logger: c.log,
 		})
-	case kindAttach:
+	case Attach:
 		c.gateway, err = proxycheck.Attach(ctx, proxycheck.AttachConfig{
-			GatewayURL: o.gatewayAddress(), AdminURL: o.adminURL, AdminKey: o.adminKey, Logger: c.log,
+			GatewayURL: c.gatewayAddress(), AdminURL: cfg.AdminURL, AdminKey: cfg.AdminKey, Logger: c.log,
 		})
-	case kindBuiltin:
+	case Builtin:
 		c.gateway, err = proxycheck.StartBuiltin(ctx, proxycheck.BuiltinConfig{
-			Port: o.gatewayPort, AdminPort: o.adminPort, PrometheusPort: o.prometheusPort,
-			Etcd: c.endpoints, EtcdPrefix: o.etcdPrefix, AdminKey: o.adminKey, Logger: c.log,
+			Port: ports.Gateway, AdminPort: ports.Admin, PrometheusPort: ports.Prometheus,
+			Etcd: c.endpoints, EtcdPrefix: cfg.EtcdPrefix, AdminKey: cfg.AdminKey, Logger: c.log,
 		})
 	}
 	if err != nil {
@@ -169,4 +159,18 @@ func etcdVersion(ctx context.Context, endpoint string) (string, error) {
 		return "", fmt.Errorf("ask etcd for its version: %s/version does not answer as etcd", endpoint)
 	}
 	return answer.Version, nil
+}
+
+// gatewayAddress is the URL of the data plane to attach to.
+func (c *conductor) gatewayAddress() string {
+	if c.cfg.GatewayURL != "" {
+		return strings.TrimSuffix(c.cfg.GatewayURL, "/")
+	}
+	return "http://" + loopback(c.cfg.Ports.Gateway)
+}
+
+// loaded is how long the gateway is loaded with one route.
+func (c Config) loaded() time.Duration {
+	s := c.Settings
+	return time.Duration((s.WarmupS + float64(s.Runs)*s.DurationS) * float64(time.Second))
 }
