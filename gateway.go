@@ -27,30 +27,21 @@ const gatewayGC = 800
 
 func runGateway(ctx context.Context, args []string, s streams) error {
 	var (
-		cfg            gateway.Config
-		logs           logFlags
-		dialect, fault string
+		cfg  gateway.Config
+		logs logFlags
 	)
 	fs := newFlags("gateway", "", gatewayAbout, s)
 	fs.StringVar(&cfg.Listen, "listen", gateway.DefaultListen, "serve the routes on this address")
-	fs.StringVar(&cfg.AdminListen, "admin-listen", gateway.DefaultAdminListen, "serve the Admin API here; empty means beside the routes, as APISIX 2.x does")
+	fs.StringVar(&cfg.AdminListen, "admin-listen", gateway.DefaultAdminListen, "serve the Admin API on this address")
 	fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", gateway.DefaultPrometheusListen, "serve the metrics here; empty means nowhere")
 	fs.StringSliceVar(&cfg.Etcd, "etcd", []string{"http://127.0.0.1:2379"}, "URLs of etcd")
 	fs.StringVar(&cfg.Prefix, "etcd-prefix", gateway.DefaultPrefix, "prefix of the keys in etcd")
 	fs.StringVar(&cfg.AdminKey, "admin-key", "", "key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", else a random one, which is logged)")
-	fs.StringVar(&dialect, "dialect", gateway.V3.String(), "answer on the Admin API as APISIX 2.x (v2) or 3.x (v3) does")
-	fs.StringVar(&fault, "fault", "", "fail on demand, for tests: a list such as slow-start=2s,admin-status=403;\nknown are "+strings.Join(gateway.FaultNames(), ", "))
 	logs.add(fs)
 	if err := parse(fs, args, 0, 0); err != nil {
 		return err
 	}
 	var err error
-	if cfg.Dialect, err = gateway.ParseDialect(dialect); err != nil {
-		return usagef("gateway: --dialect: %v", err)
-	}
-	if cfg.Faults, err = gateway.ParseFaults(fault); err != nil {
-		return usagef("gateway: --fault: %v", err)
-	}
 	if cfg.Logger, err = logs.logger(s.err); err != nil {
 		return err
 	}
