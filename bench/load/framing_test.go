@@ -127,7 +127,7 @@ func TestClosesBetweenRequests(t *testing.T) {
 						last(c)
 					}
 				})
-				m := runUntil(t, testConfig(s.url), func() bool { return s.answers.Load() > 200 })
+				m := runUntil(t, testConfig(s.url), func() bool { return s.answers.Load() > 100 })
 				if m.errors != (Errors{}) {
 					t.Errorf("errors %+v of %q, want none", m.errors, m.words())
 				}

@@ -17,9 +17,9 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// modeConfig is a short run of url.
+// modeConfig is for a few requests to url.
 func modeConfig(url string) Config {
-	return Config{URL: url, Connections: 4, Threads: 2, Duration: 100 * time.Millisecond, Timeout: 30 * time.Second}
+	return Config{URL: url, Connections: 4, Threads: 2, Requests: 20, Duration: time.Hour, Timeout: MaxTimeout}
 }
 
 // httpServer is a well-kept server to check the modes with.
@@ -61,7 +61,7 @@ func TestServers(t *testing.T) {
 	overServers(t, func(t *testing.T, start func(*httptest.Server)) {
 		url, served := httpServer(t, start, hello)
 		cfg := modeConfig(url)
-		cfg.Requests, cfg.Duration = 1000, time.Hour
+		cfg.Requests = 1000
 		m := measure(t, cfg)
 		if n := uint64(served.Load()); m.requests != 1000 || n < m.requests || n > m.requests+uint64(cfg.Connections) {
 			t.Errorf("%d requests served, %d answers counted", n, m.requests)
@@ -129,7 +129,6 @@ func TestMethodAndBody(t *testing.T) {
 				})
 				cfg := modeConfig(url)
 				cfg.Method, cfg.Body, cfg.Rate = http.MethodPut, body, rate
-				cfg.Requests, cfg.Duration, cfg.Timeout = 20, time.Hour, MaxTimeout
 				if m := measure(t, cfg); m.reopened != 0 {
 					t.Errorf("%d bytes: %d reconnects", size, m.reopened)
 				}
@@ -154,7 +153,7 @@ func TestHead(t *testing.T) {
 		})
 		for _, rate := range []float64{0, 1e5} {
 			cfg := modeConfig(url)
-			cfg.Method, cfg.Rate, cfg.Requests, cfg.Duration = http.MethodHead, rate, 50, time.Hour
+			cfg.Method, cfg.Rate = http.MethodHead, rate
 			measure(t, cfg)
 		}
 	})
@@ -172,7 +171,7 @@ func TestUntilRequests(t *testing.T) {
 				}
 			})
 			cfg := modeConfig(server.url)
-			cfg.Connections, cfg.Requests, cfg.Duration, cfg.Timeout = 2, n, time.Hour, MaxTimeout
+			cfg.Connections, cfg.Requests = 2, n
 			if m := measure(t, cfg); m.requests != uint64(n) || m.raw.count != uint64(n) {
 				t.Errorf("%d answers, %d latencies, want %d", m.requests, m.raw.count, n)
 			}
@@ -187,7 +186,7 @@ func TestRate(t *testing.T) {
 	overServers(t, func(t *testing.T, start func(*httptest.Server)) {
 		url, served := httpServer(t, start, hello)
 		cfg := modeConfig(url)
-		cfg.Rate, cfg.Requests, cfg.Duration = 400, 100, time.Hour
+		cfg.Rate, cfg.Requests = 400, 100
 		m := measure(t, cfg)
 		due := uint64(m.elapsed.Seconds()*cfg.Rate) + uint64(cfg.Threads)
 		if n := uint64(served.Load()); m.requests != 100 || n > due+uint64(cfg.Connections) {
@@ -203,11 +202,15 @@ func TestRate(t *testing.T) {
 // TestTinyRate has its first request due at once and its second after centuries.
 func TestTinyRate(t *testing.T) {
 	t.Parallel()
-	url, _ := httpServer(t, (*httptest.Server).Start, hello)
-	cfg := modeConfig(url)
+	s := serve(t, behave)
+	cfg := modeConfig(s.url)
 	cfg.Rate = 1e-10
-	if m := measure(t, cfg); m.requests != 1 || m.unsent != 0 {
-		t.Errorf("%d requests, %d unsent", m.requests, m.unsent)
+	l := step(t, cfg)
+	l.until("answer", func() bool { return l.requests == 1 })
+	l.pass(time.Hour)
+	l.until("idle connections", l.all(idle))
+	if unsent := l.schedule.overdue(l.now()); unsent != 0 || s.requests.Load() != 1 {
+		t.Errorf("%d requests, %d unsent", s.requests.Load(), unsent)
 	}
 }
 
@@ -229,7 +232,7 @@ func TestRateShowsStall(t *testing.T) {
 			}
 		})
 		cfg := modeConfig(s.url)
-		cfg.Rate, cfg.Requests, cfg.Duration = 1000, 400, time.Hour
+		cfg.Rate, cfg.Requests = 1000, 400
 		m := measure(t, cfg)
 		above := func(h *histogram) uint64 { return h.count - h.below(int((stall / 2).Microseconds())).count }
 		// 100 were due in the first half of the stall, and 4 of them sent.
@@ -244,7 +247,7 @@ func TestRateTooHigh(t *testing.T) {
 	t.Parallel()
 	s := serve(t, paced(10*time.Millisecond)) // 4 connections: 400 a second.
 	cfg := modeConfig(s.url)
-	cfg.Rate, cfg.Requests, cfg.Duration = 4000, 100, time.Hour
+	cfg.Rate, cfg.Requests = 4000, 100
 	m := measure(t, cfg)
 	// 100 answers take a quarter of a second at least.
 	if m.unsent < 800 {
@@ -269,7 +272,7 @@ func TestRateIdleClosed(t *testing.T) {
 			}
 		})
 		cfg := modeConfig(s.url)
-		cfg.Rate, cfg.Requests, cfg.Duration = 1000, 50, time.Hour
+		cfg.Rate, cfg.Requests = 1000, 50
 		if m := measure(t, cfg); m.reopened == 0 {
 			t.Error("no connection was opened again")
 		}

@@ -3,11 +3,15 @@ package load
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
+	"math/big"
 	"net"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -75,11 +79,17 @@ func (o transport) serve(t testing.TB, handle func(*session)) *server {
 	return s
 }
 
-// testCertificate is httptest's.
+// testCertificate is quicker to sign with than httptest's.
 var testCertificate = sync.OnceValue(func() tls.Certificate {
-	s := httptest.NewTLSServer(nil)
-	defer s.Close()
-	return s.TLS.Certificates[0]
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1)}, &x509.Certificate{}, key.Public(), key)
+	if err != nil {
+		panic(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 })
 
 // listenTLS is listenFor over https. When handle returns, the end is announced.
