@@ -114,24 +114,14 @@ const gatewayGC = 800
 
 func newGateway(version string) *cobra.Command {
 	cfg := gateway.Config{Version: version, Etcd: []string{"http://127.0.0.1:2379"}}
-	var dialect, fault string
 	return newPart("gateway", "the built-in gateway alone, until Ctrl-C", gatewayAbout, func(fs *pflag.FlagSet) {
 		fs.StringVar(&cfg.Listen, "listen", gateway.DefaultListen, "`ADDRESS` serve the routes on this address")
-		fs.StringVar(&cfg.AdminListen, "admin-listen", gateway.DefaultAdminListen, "`ADDRESS` address of the Admin API; empty means beside the routes, as APISIX 2.x does")
+		fs.StringVar(&cfg.AdminListen, "admin-listen", gateway.DefaultAdminListen, "`ADDRESS` address of the Admin API")
 		fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", gateway.DefaultPrometheusListen, "`ADDRESS` address of the metrics; empty means none")
 		fs.StringSliceVar(&cfg.Etcd, "etcd", cfg.Etcd, "`URL,…` client URLs of etcd")
 		fs.StringVar(&cfg.Prefix, "etcd-prefix", gateway.DefaultPrefix, "`PREFIX` prefix of the keys in etcd")
 		fs.StringVar(&cfg.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one, which is logged)")
-		fs.StringVar(&dialect, "dialect", gateway.V3.String(), "`DIALECT` answer on the Admin API as APISIX 2.x (v2) or 3.x (v3) does")
-		fs.StringVar(&fault, "fault", "", "`FAULT,…` fail on demand, for tests: a list such as slow-start=2s,admin-status=403; known are "+strings.Join(gateway.FaultNames(), ", "))
 	}, func(ctx context.Context, log zerolog.Logger) error {
-		var err error
-		if cfg.Dialect, err = gateway.ParseDialect(dialect); err != nil {
-			return usagef("--dialect: %v", err)
-		}
-		if cfg.Faults, err = gateway.ParseFaults(fault); err != nil {
-			return usagef("--fault: %v", err)
-		}
 		cfg.Logger = log
 		return runGateway(ctx, cfg)
 	})
