@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -29,13 +30,14 @@ func newCheck(tool bench.Tool) *cobra.Command {
 			}
 			o.Logger = o.logs.logger(cmd.ErrOrStderr())
 			findings, err := experiment.Check(cmd.Context(), o.Config)
-			if err != nil {
-				return o.explain(cmd.Context(), err)
+			err = o.explain(cmd.Context(), err)
+			switch {
+			case findings == nil || is[*signalError](err):
+				return err
+			case output == "json":
+				return errors.Join(err, writeJSON(cmd.OutOrStdout(), findings))
 			}
-			if output == "json" {
-				return writeJSON(cmd.OutOrStdout(), findings)
-			}
-			return writeFindings(cmd.OutOrStdout(), findings)
+			return errors.Join(err, writeFindings(cmd.OutOrStdout(), findings))
 		},
 	}
 	o.addGateway(cmd)
@@ -84,14 +86,16 @@ func writeFindings(w io.Writer, f *experiment.Findings) error {
 		line("etcd", "%s, embedded", f.Etcd.Version)
 	case f.Etcd.Version != "":
 		line("etcd", "%s", f.Etcd.Version)
-	default:
+	case f.Gateway.Kind == experiment.Attach:
 		line("etcd", "the gateway's own (not checked)")
 	}
-	line("gateway", "%s %s (%s)", f.Gateway.Name, f.Gateway.Version, f.Gateway.Kind)
-	if f.Gateway.Workers == nil {
-		line("workers", "cannot be seen")
-	} else {
-		line("workers", "%d running", *f.Gateway.Workers)
+	switch {
+	case f.Gateway.Kind == "":
+		line("gateway", "not running")
+	case f.Gateway.Workers == nil:
+		line("gateway", "%s %s (%s), its workers cannot be seen", f.Gateway.Name, f.Gateway.Version, f.Gateway.Kind)
+	default:
+		line("gateway", "%s %s (%s), %s", f.Gateway.Name, f.Gateway.Version, f.Gateway.Kind, plural(*f.Gateway.Workers, "worker"))
 	}
 	if p := f.Pins; p != nil {
 		line("pinned", "gateway on CPU %s, upstream on %s, load on %s", orUnknown(p.Gateway), p.Upstream, p.Load)
@@ -109,6 +113,5 @@ func writeFindings(w io.Writer, f *experiment.Findings) error {
 			line("", "%s", warning.Hint)
 		}
 	}
-	line("after", "everything was stopped and removed")
 	return t.Flush()
 }

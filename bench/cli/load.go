@@ -172,6 +172,9 @@ func (o *loadOptions) print(stdout, stderr io.Writer, measured *load.Measurement
 	for _, w := range bench.DoubtRun(&run, cfg.Connections) {
 		fmt.Fprintf(stderr, "armrepro: %s: %s\n  %s\n", w.Code, w.Text, w.Hint)
 	}
+	if run.Requests == 0 {
+		err = errors.Join(err, errors.New("nothing was answered"))
+	}
 	return err
 }
 
