@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -35,7 +34,7 @@ func runGateway(ctx context.Context, args []string, s streams) error {
 	fs.StringVar(&cfg.Listen, "listen", gateway.DefaultListen, "serve the routes on this address")
 	fs.StringVar(&cfg.AdminListen, "admin-listen", gateway.DefaultAdminListen, "serve the Admin API here; empty means beside the routes, as APISIX 2.x does")
 	fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", gateway.DefaultPrometheusListen, "serve the metrics here; empty means nowhere")
-	fs.StringSliceVar(&cfg.Etcd, "etcd", []string{"http://127.0.0.1:2379"}, "URLs of etcd")
+	addEtcdFlags(fs, &cfg.Etcd, []string{"http://127.0.0.1:2379"}, "URLs of etcd")
 	fs.StringVar(&cfg.Prefix, "etcd-prefix", gateway.DefaultPrefix, "prefix of the keys in etcd")
 	fs.StringVar(&cfg.AdminKey, "admin-key", "", "key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", else a random one, which is logged)")
 	fs.StringVar(&dialect, "dialect", gateway.V3.String(), "answer on the Admin API as APISIX 2.x (v2) or 3.x (v3) does")
@@ -44,7 +43,10 @@ func runGateway(ctx context.Context, args []string, s streams) error {
 	if err := parse(fs, args, 0, 0); err != nil {
 		return err
 	}
-	var err error
+	err := completeEtcd(&cfg.Etcd)
+	if err != nil {
+		return err
+	}
 	if cfg.Dialect, err = gateway.ParseDialect(dialect); err != nil {
 		return usagef("gateway: --dialect: %v", err)
 	}
@@ -89,11 +91,8 @@ func serveGateway(ctx context.Context, cfg gateway.Config) error {
 
 // explainGateway adds what to do about a gateway that does not start.
 func explainGateway(err error, cfg gateway.Config) error {
-	if errors.Is(err, gateway.ErrEtcd) {
-		return &proxycheck.HintError{
-			Err:  err,
-			Hint: fmt.Sprintf("No etcd answers at %s. Start one with 'armrepro etcd', or name another with --etcd.", strings.Join(cfg.Etcd, ", ")),
-		}
+	if proxycheck.Hint(err) != "" {
+		return err
 	}
 	return explainListen(err, []string{cfg.Listen, cfg.AdminListen, cfg.PrometheusListen}, "--listen, --admin-listen or --prometheus-listen")
 }

@@ -42,12 +42,17 @@ func runGateway(args []string) int {
 	fs.StringVar(&cfg.Prefix, "etcd-prefix", "", "")
 	cfg.AdminKey = os.Getenv(AdminKeyEnv)
 	etcd := fs.String("etcd", "", "")
+	fs.StringVar(&cfg.Etcd.User, "etcd-user", "", "")
+	fs.StringVar(&cfg.Etcd.CACert, "etcd-cacert", "", "")
+	fs.StringVar(&cfg.Etcd.Cert, "etcd-cert", "", "")
+	fs.StringVar(&cfg.Etcd.Key, "etcd-key", "", "")
 	dialect := fs.String("dialect", "", "")
 	fault := fs.String("fault", "", "")
 	if err := fs.Parse(args); err != nil {
 		return 2
 	}
-	cfg.Etcd = strings.Split(*etcd, ",")
+	cfg.Etcd.Endpoints = strings.Split(*etcd, ",")
+	cfg.Etcd.Password = os.Getenv(EtcdPasswordEnv)
 	cfg.Dialect = map[string]gateway.Dialect{"v2": gateway.V2, "v3": gateway.V3}[*dialect]
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -79,7 +84,7 @@ type conductorConfig struct {
 	Install  *Install
 	RunDir   string
 	Ports    NativePorts
-	Etcd     []string
+	Etcd     Etcd
 	Prefix   string
 	Attach   AttachConfig
 	Upstream string
