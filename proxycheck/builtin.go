@@ -34,12 +34,7 @@ type BuiltinConfig struct {
 	// AdminKey is the Admin API's key; empty means a random one.
 	AdminKey string
 	// RunDir is where runs leave things; empty means the temporary folders.
-	RunDir string
-	// Dialect is the Admin API's, v2 or v3; empty means v3.
-	Dialect string
-	// Fault makes it fail in one of the ways that the gateway command
-	// knows; empty means that it works.
-	Fault    string
+	RunDir   string
 	Logger   zerolog.Logger
 	Timeouts Timeouts
 }
@@ -50,7 +45,6 @@ func (cfg *BuiltinConfig) setDefaults() {
 	cfg.AdminPort = cmp.Or(cfg.AdminPort, 9180)
 	cfg.PrometheusPort = cmp.Or(cfg.PrometheusPort, 9091)
 	cfg.AdminKey = cmp.Or(cfg.AdminKey, randomHex(16))
-	cfg.Dialect = cmp.Or(cfg.Dialect, "v3")
 	cfg.Timeouts.setDefaults()
 }
 
@@ -114,10 +108,6 @@ func (b *builtin) start(ctx context.Context) error {
 		"--etcd-cert", b.cfg.Etcd.Cert,
 		"--etcd-key", b.cfg.Etcd.Key,
 		"--etcd-prefix", b.cfg.EtcdPrefix,
-		"--dialect", b.cfg.Dialect,
-	}
-	if b.cfg.Fault != "" {
-		args = append(args, "--fault", b.cfg.Fault)
 	}
 	var err error
 	b.child, err = process.Start(process.Config{

@@ -64,3 +64,23 @@ func checkPort(p Port) error {
 	}
 	return l.Close()
 }
+
+// ExplainListen names the process that holds one of the addresses which could
+// not be listened on, and the flag that chooses another. It returns err where
+// that is not the reason.
+func ExplainListen(err error, flag string, addresses ...string) error {
+	for _, address := range addresses {
+		_, text, splitErr := net.SplitHostPort(address)
+		port, numErr := strconv.Atoi(text)
+		if splitErr != nil || numErr != nil || !strings.Contains(err.Error(), address) {
+			continue
+		}
+		if holder, holderErr := machine.PortHolder(os.DirFS("/"), port); holderErr == nil && holder != nil {
+			return &HintError{
+				Err:  err,
+				Hint: fmt.Sprintf("Port %d is in use by %s. Stop it, or use %s.", port, holder, flag),
+			}
+		}
+	}
+	return err
+}

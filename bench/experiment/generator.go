@@ -1,4 +1,4 @@
-package main
+package experiment
 
 import (
 	"bufio"
@@ -33,12 +33,22 @@ const generatorStop = 5 * time.Second
 // is given up: starting, connecting, summing up.
 const generatorSpare = 60 * time.Second
 
+// Event is one line that `armrepro load --events-fd` writes for the process that
+// started it.
+type Event struct {
+	Name      string `json:"event"`
+	Completed uint64 `json:"completed"`
+}
+
+// The names of events. LoadStarted and LoadEnded enclose the measured window.
+const (
+	LoadStarted  = "started"
+	LoadProgress = "progress"
+	LoadEnded    = "ended"
+)
+
 // Load starts `armrepro load` and waits for its result.
 func (g childGenerator) Load(ctx context.Context, cfg load.Config, on bench.Observer) (bench.Run, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return bench.Run{}, fmt.Errorf("find own program: %w", err)
-	}
 	events, theirs, err := os.Pipe()
 	if err != nil {
 		return bench.Run{}, fmt.Errorf("create pipe: %w", err)
@@ -46,15 +56,7 @@ func (g childGenerator) Load(ctx context.Context, cfg load.Config, on bench.Obse
 	defer events.Close()
 	var out bytes.Buffer
 	child, err := process.Start(process.Config{
-		Path: self,
-		Args: []string{
-			"load", "--output", "json", "--events-fd", "3",
-			"--connections", strconv.Itoa(cfg.Connections), "--threads", strconv.Itoa(cfg.Threads),
-			"--duration", cfg.Duration.String(), "--timeout", cfg.Timeout.String(),
-			"--rate", strconv.FormatFloat(cfg.Rate, 'f', -1, 64), cfg.URL,
-		},
-		Stdout:     &out,
-		ExtraFiles: []*os.File{theirs},
+		Path: ownProgram, Args: loadArgs(cfg), Stdout: &out, ExtraFiles: []*os.File{theirs},
 	})
 	theirs.Close()
 	if err != nil {
@@ -84,20 +86,33 @@ func (g childGenerator) Load(ctx context.Context, cfg load.Config, on bench.Obse
 	return run, err
 }
 
+// loadArgs are the arguments of the child that runs cfg.
+func loadArgs(cfg load.Config) []string {
+	args := []string{
+		"load", "--output", "json", "--events-fd", "3",
+		"--connections", strconv.Itoa(cfg.Connections), "--threads", strconv.Itoa(cfg.Threads),
+		"--duration", cfg.Duration.String(), "--timeout", cfg.Timeout.String(),
+	}
+	if cfg.Rate > 0 {
+		args = append(args, "--rate", strconv.FormatFloat(cfg.Rate, 'f', -1, 64))
+	}
+	return append(args, cfg.URL)
+}
+
 // follow calls back for every event until the child closes its end.
 func follow(events io.Reader, on bench.Observer) {
 	lines := bufio.NewScanner(events)
 	for lines.Scan() {
-		var e loadEvent
+		var e Event
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
 			continue
 		}
-		switch e.Event {
-		case loadStarted:
+		switch e.Name {
+		case LoadStarted:
 			on.Started()
-		case loadProgress:
+		case LoadProgress:
 			on.Progress(e.Completed)
-		case loadEnded:
+		case LoadEnded:
 			on.Ended()
 		}
 	}

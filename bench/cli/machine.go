@@ -1,8 +1,7 @@
-package main
+package cli
 
 import (
-	"context"
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"io"
 	"io/fs"
@@ -13,41 +12,45 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"armrepro/bench/machine"
 )
 
-const machineAbout = `Says what machine this is: core, product, cloud and instance type, and what else moves
-a figure. --explain adds what each conclusion rests on, or why something is unknown; as
-root it can read more. --root describes the machine that another tree's proc and sys were
-recorded on. Serial numbers, uuids and instance ids are not read.`
-
-func runMachine(_ context.Context, args []string, s streams) error {
-	var root, output string
-	var explain bool
-	flags := newFlags("machine", "", machineAbout, s)
-	flags.StringVar(&root, "root", "/", "read proc, sys, etc and run of this folder")
-	flags.StringVarP(&output, "output", "o", "text", "print text or json")
-	flags.BoolVar(&explain, "explain", false, "print the evidence for every line")
-	if err := parse(flags, args, 0, 0); err != nil {
-		return err
+func newMachine() *cobra.Command {
+	root, output, explain := "/", "text", false
+	cmd := &cobra.Command{
+		Use:   "machine [flags]",
+		Short: "say what machine this is",
+		Long:  machineAbout,
+		Args:  arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if root == "" {
+				return usagef("--root: no folder is given")
+			}
+			m, evidence, err := detect(root)
+			if err != nil {
+				return err
+			}
+			if !explain {
+				evidence = nil
+			}
+			if output == "json" {
+				return writeJSON(cmd.OutOrStdout(), struct {
+					machine.Machine
+					Evidence []machine.Evidence `json:"evidence,omitempty"`
+				}{m, evidence})
+			}
+			return writeMachine(cmd.OutOrStdout(), m, evidence)
+		},
 	}
-	if output != "text" && output != "json" {
-		return usagef("machine: --output: %q is neither text nor json", output)
-	}
-	if root == "" {
-		return usagef("machine: --root: no folder is given")
-	}
-	m, evidence, err := detect(root)
-	if err != nil {
-		return err
-	}
-	if !explain {
-		evidence = nil
-	}
-	if output == "json" {
-		return writeMachineJSON(s.out, m, evidence)
-	}
-	return writeMachine(s.out, m, evidence)
+	group(cmd, "Flags", func(fs *pflag.FlagSet) {
+		fs.StringVar(&root, "root", root, "`DIR` read proc, sys, etc and run of this folder")
+		addTextOrJSON(fs, &output)
+		fs.BoolVar(&explain, "explain", false, "print the evidence for every line")
+	})
+	return cmd
 }
 
 // detect describes the machine that the tree at dir belongs to. Links in a
@@ -69,16 +72,6 @@ func detect(dir string) (machine.Machine, []machine.Evidence, error) {
 	}
 	m, evidence := machine.Detect(tree.FS(), machine.Options{})
 	return m, evidence, nil
-}
-
-func writeMachineJSON(w io.Writer, m machine.Machine, evidence []machine.Evidence) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(struct {
-		machine.Machine
-		Evidence []machine.Evidence `json:"evidence,omitempty"`
-	}{m, evidence})
 }
 
 // writeMachine prints one aligned line a subject, then the evidence.
@@ -258,3 +251,5 @@ func underLine(m machine.Machine) string {
 func joinNonEmpty(sep string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), sep)
 }
+
+func orUnknown(s string) string { return cmp.Or(s, "unknown") }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // savedResult is a result file of another package's tests.
 func savedResult(t *testing.T, name string) string {
 	t.Helper()
-	path := filepath.Join("bench", "report", "testdata", name)
+	path := filepath.Join("..", "report", "testdata", name)
 	if _, err := os.Stat(path); err != nil {
 		t.Fatal(err)
 	}
@@ -42,21 +42,21 @@ func TestReport(t *testing.T) {
 		{name: "references", args: []string{valid, "--references"}, stdout: "1.00×"},
 		{name: "no references", args: []string{"--references", builtin}, stdout: "none, since they are APISIX's"},
 		{name: "help", args: []string{"--help"}, stdout: "Usage: armrepro report [flags] FILE..."},
-		{name: "no file", code: exitUsage, stderr: "too few arguments"},
-		{name: "format", args: []string{"-o", "xml", valid}, code: exitUsage, stderr: "none of text, markdown, csv, json"},
+		{name: "no file", code: exitUsage, stderr: "report needs a FILE"},
+		{name: "format", args: []string{"-o", "xml", valid}, code: exitUsage, stderr: "unknown output format \"xml\"; use text, markdown, csv or json"},
 		{name: "missing file", args: []string{"nosuch.json"}, code: exitFailed, stderr: "open nosuch.json"},
-		{name: "directory", args: []string{"assets"}, code: exitFailed, stderr: "armrepro: read assets: is a directory"},
-		{name: "no result", args: []string{"go.mod"}, code: exitFailed, stderr: "read go.mod: not JSON, line 1"},
+		{name: "directory", args: []string{"testdata"}, code: exitFailed, stderr: "armrepro: read testdata: is a directory"},
+		{name: "no result", args: []string{"words.go"}, code: exitFailed, stderr: "read words.go: not JSON, line 1"},
 		{name: "empty stdin", args: []string{"-"}, code: exitFailed, stderr: "read standard input: not a result: nothing in it"},
 		{name: "later version", args: []string{"-"}, stdin: strings.Replace(string(text), "armrepro/v1", "armrepro/v2", 1),
 			code: exitFailed, stderr: "with the version of armrepro that wrote it"},
-		{name: "one of two is bad", args: []string{valid, "go.mod"}, code: exitFailed, stderr: "read go.mod"},
+		{name: "one of two is bad", args: []string{valid, "words.go"}, code: exitFailed, stderr: "read words.go"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var stdout, stderr strings.Builder
 			args := append([]string{"report"}, tt.args...)
-			code := run(t.Context(), args, strings.NewReader(tt.stdin), &stdout, &stderr)
+			code := Program{Args: args, Stdin: strings.NewReader(tt.stdin), Stdout: &stdout, Stderr: &stderr}.run(t.Context())
 			if code != tt.code {
 				t.Errorf("exit code %d, want %d", code, tt.code)
 			}
@@ -74,7 +74,7 @@ func TestReportCSVHasOneHeader(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr strings.Builder
 	args := []string{"report", "--output", "csv", savedResult(t, "valid.json"), savedResult(t, "builtin.json")}
-	if code := run(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitOK {
+	if code := (Program{Args: args, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}.run(t.Context())); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, &stderr)
 	}
 	if n := strings.Count(stdout.String(), "started,"); n != 1 {
@@ -92,7 +92,9 @@ func TestReportInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	code := make(chan int)
 	var stdout, stderr strings.Builder
-	go func() { code <- run(ctx, []string{"report", pipe}, strings.NewReader(""), &stdout, &stderr) }()
+	go func() {
+		code <- Program{Args: []string{"report", pipe}, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}.run(ctx)
+	}()
 	cancel(&signalError{os.Interrupt})
 	select {
 	case got := <-code:

@@ -1,23 +1,57 @@
-package main
+package cli
 
 import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"armrepro/bench/load"
 )
+
+// choiceValue is a flag that takes one of several words. what names them, as in
+// "output format".
+type choiceValue struct {
+	value   *string
+	what    string
+	choices []string
+	// alias is another word for one of the choices.
+	alias map[string]string
+}
+
+func (v *choiceValue) String() string { return *v.value }
+func (v *choiceValue) Type() string {
+	return strings.ToUpper(v.what[strings.LastIndex(v.what, " ")+1:])
+}
+
+func (v *choiceValue) Set(s string) error {
+	if word, ok := v.alias[s]; ok {
+		s = word
+	}
+	if !slices.Contains(v.choices, s) {
+		return fmt.Errorf("unknown %s %q; use %s", v.what, s, orList(v.choices))
+	}
+	*v.value = s
+	return nil
+}
+
+// orList joins words as a sentence does: a, b or c.
+func orList(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
 
 // countValue is a flag that takes wrk's counts: 200, 10k, 1M.
 type countValue int
 
 func (v *countValue) String() string { return strconv.Itoa(int(*v)) }
-func (v *countValue) Type() string   { return "count" }
+func (v *countValue) Type() string   { return "COUNT" }
 
 func (v *countValue) Set(s string) error {
 	digits, factor := s, 1
@@ -34,12 +68,28 @@ func (v *countValue) Set(s string) error {
 	return nil
 }
 
+// positiveValue is a countValue of at least 1.
+type positiveValue countValue
+
+func (v *positiveValue) String() string { return (*countValue)(v).String() }
+func (v *positiveValue) Type() string   { return "COUNT" }
+
+func (v *positiveValue) Set(s string) error {
+	if err := (*countValue)(v).Set(s); err != nil {
+		return err
+	}
+	if *v == 0 {
+		return fmt.Errorf("%q is not a count above 0", s)
+	}
+	return nil
+}
+
 // timeValue is a flag that takes wrk's times (10, 10s, 2m, 1h) and Go's (1m30s,
 // 500ms).
 type timeValue time.Duration
 
 func (v *timeValue) String() string { return shortDuration(time.Duration(*v)) }
-func (v *timeValue) Type() string   { return "time" }
+func (v *timeValue) Type() string   { return "TIME" }
 
 func (v *timeValue) Set(s string) error {
 	if n, err := strconv.ParseUint(s, 10, 31); err == nil {
@@ -70,7 +120,7 @@ func shortDuration(d time.Duration) string {
 type rateValue float64
 
 func (v *rateValue) String() string { return strconv.FormatFloat(float64(*v), 'f', -1, 64) }
-func (v *rateValue) Type() string   { return "rate" }
+func (v *rateValue) Type() string   { return "RATE" }
 
 func (v *rateValue) Set(s string) error {
 	var count countValue
@@ -78,8 +128,8 @@ func (v *rateValue) Set(s string) error {
 	if count.Set(s) == nil {
 		f, err = float64(count), nil
 	}
-	if err != nil || !(f >= 0 && f <= load.MaxRate) {
-		return fmt.Errorf("%q is not a rate such as 500 or 10k", s)
+	if err != nil || !(f > 0 && f <= load.MaxRate) {
+		return fmt.Errorf("%q is not a rate above 0 such as 500 or 10k", s)
 	}
 	*v = rateValue(f)
 	return nil
@@ -96,18 +146,32 @@ func (v *sharesValue) String() string {
 	return strings.Join(parts, ",")
 }
 
-func (v *sharesValue) Type() string { return "shares" }
+func (v *sharesValue) Type() string { return "SHARE,…" }
 
 func (v *sharesValue) Set(s string) error {
 	*v = nil
 	for part := range strings.SplitSeq(s, ",") {
 		share, err := parseShare(part)
 		if err != nil {
-			return err
+			return withPercents(s, err)
 		}
 		*v = append(*v, share)
 	}
 	return nil
+}
+
+// withPercents adds to err what s is with percent signs, where those are all that
+// it lacks.
+func withPercents(s string, err error) error {
+	var parts []string
+	for part := range strings.SplitSeq(s, ",") {
+		part = strings.TrimSuffix(part, "%") + "%"
+		if _, wrong := parseShare(part); wrong != nil {
+			return err
+		}
+		parts = append(parts, part)
+	}
+	return &usageError{text: err.Error(), hint: didYouMean([]string{strings.Join(parts, ",")})}
 }
 
 // maxShare bounds a share of a maximum: beyond it a queue only grows faster.
@@ -136,7 +200,7 @@ func (v *runRate) String() string {
 	return v.rate.String()
 }
 
-func (v *runRate) Type() string { return "rate" }
+func (v *runRate) Type() string { return "RATE" }
 
 func (v *runRate) Set(s string) error {
 	*v = runRate{}
@@ -146,14 +210,6 @@ func (v *runRate) Set(s string) error {
 		return err
 	}
 	return v.rate.Set(s)
-}
-
-// addLoadFlags adds the flags that run and load share, with wrk's names.
-func addLoadFlags(fs *pflag.FlagSet, cfg *load.Config, threadsUsage string) {
-	fs.VarP((*timeValue)(&cfg.Duration), "duration", "d", "how long each run lasts")
-	fs.VarP((*countValue)(&cfg.Connections), "connections", "c", "connections to keep open")
-	fs.VarP((*countValue)(&cfg.Threads), "threads", "t", threadsUsage)
-	fs.VarP((*timeValue)(&cfg.Timeout), "timeout", "T", "how long an answer may take before it counts as a timeout")
 }
 
 // parseHeaders reads the -H flags.

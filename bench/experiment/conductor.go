@@ -1,4 +1,4 @@
-package main
+package experiment
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 
 // conductor holds what a run has started, in the order in which it was.
 type conductor struct {
-	opts   *runOptions
+	cfg    Config
 	log    zerolog.Logger
 	result *bench.Result
 
@@ -35,6 +35,10 @@ type conductor struct {
 	upstream   *process.Process
 	gateway    proxycheck.Gateway
 }
+
+// ownProgram is this program as it was when it was started, also where its file
+// has been replaced since.
+const ownProgram = "/proc/self/exe"
 
 // setUp brings everything up that the measurement needs: etcd, the upstream and
 // the gateway, in this order. Whatever it has started is there to be taken down
@@ -50,7 +54,7 @@ func (c *conductor) setUp(ctx context.Context) error {
 	c.result.Machine = m
 	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.Core)).Int("cores", m.Cores).Bool("emulated", m.Emulated).Msg("machine")
 	var err error
-	if c.fit, err = newFitness(m, evidence, c.opts.workers, c.opts.pin); err != nil {
+	if c.fit, err = newFitness(m, evidence, c.cfg.Settings.Workers, c.cfg.Pin); err != nil {
 		return err
 	}
 
@@ -105,7 +109,7 @@ func (c *conductor) raiseFiles() error {
 	if err != nil {
 		c.log.Warn().Err(err).Uint64("limit", files).Msg("could not raise the limit of open files")
 	}
-	if need := uint64(c.opts.load.Connections + spareFiles); files > 0 && files < need {
+	if need := uint64(c.cfg.Settings.Connections + spareFiles); files > 0 && files < need {
 		return &proxycheck.HintError{
 			Err:  fmt.Errorf("only %d files may be open at once, and this run needs %d", files, need),
 			Hint: fmt.Sprintf("Raise the limit with 'ulimit -n %d', as root if the hard limit is lower, or use fewer --connections.", need),
@@ -123,15 +127,14 @@ func orUnknown(s string) string {
 
 // ports lists what has to be free before anything is started.
 func (c *conductor) ports(plan *gatewayPlan) []proxycheck.Port {
-	o := c.opts
 	var ports []proxycheck.Port
-	for i := range o.upstreams {
-		ports = append(ports, proxycheck.Port{Name: "upstream", Number: o.upstreamPort + i, Flag: "--upstream-port"})
+	for i := range c.cfg.Settings.Upstreams {
+		ports = append(ports, proxycheck.Port{Name: "upstream", Number: c.cfg.Ports.Upstream + i, Flag: "--upstream-port"})
 	}
-	if plan.needsEtcd() && len(o.etcd.Endpoints) == 0 {
-		ports = append(ports, proxycheck.Port{Name: "etcd", Number: o.etcdPort, Flag: "--etcd-port"})
+	if plan.needsEtcd() && len(c.cfg.Etcd.Endpoints) == 0 {
+		ports = append(ports, proxycheck.Port{Name: "etcd", Number: c.cfg.Ports.Etcd, Flag: "--etcd-port"})
 	}
-	return append(ports, plan.ports(o)...)
+	return append(ports, plan.ports(c.cfg.Ports)...)
 }
 
 // startEtcd starts the embedded etcd, or looks at the one that was given.
@@ -139,9 +142,9 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 	if !plan.needsEtcd() {
 		return nil
 	}
-	if len(c.opts.etcd.Endpoints) > 0 {
-		c.etcdConfig = c.opts.etcd
-		version, err := proxycheck.CheckEtcd(ctx, c.etcdConfig, c.opts.etcdPrefix)
+	if len(c.cfg.Etcd.Endpoints) > 0 {
+		c.etcdConfig = c.cfg.Etcd
+		version, err := proxycheck.CheckEtcd(ctx, c.etcdConfig, c.cfg.EtcdPrefix)
 		if err != nil {
 			return err
 		}
@@ -153,9 +156,10 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 	if c.folder, err = proxycheck.NewFolder("etcd"); err != nil {
 		return err
 	}
-	server, err := startEtcd(ctx, embed.Config{Listen: loopback(c.opts.etcdPort), Dir: c.folder.Path(), Logger: c.log}, "--etcd-port")
+	listen := loopback(c.cfg.Ports.Etcd)
+	server, err := embed.Start(ctx, embed.Config{Listen: listen, Dir: c.folder.Path(), Logger: c.log})
 	if err != nil {
-		return err
+		return proxycheck.ExplainListen(err, "--etcd-port", listen)
 	}
 	c.etcd = server
 	c.etcdConfig.Endpoints = []string{server.Endpoint()}
@@ -166,18 +170,12 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 
 // startUpstream starts the upstream as a child and waits until it answers.
 func (c *conductor) startUpstream(ctx context.Context, _ *gatewayPlan) error {
-	var listen []string
-	for i := range c.opts.upstreams {
-		listen = append(listen, loopback(c.opts.upstreamPort+i))
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find own program: %w", err)
-	}
+	listen := c.nodes()
+	var err error
 	c.upstream, err = process.Start(process.Config{
-		Path: self,
+		Path: ownProgram,
 		Args: []string{
-			"upstream", "--listen", strings.Join(listen, ","), "--threads", strconv.Itoa(c.opts.workers),
+			"upstream", "--listen", strings.Join(listen, ","), "--threads", strconv.Itoa(c.cfg.Settings.Workers),
 			"--log-level", "warn", "--log-format", "json",
 		},
 	})

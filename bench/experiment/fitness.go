@@ -1,4 +1,4 @@
-package main
+package experiment
 
 import (
 	"context"
@@ -31,6 +31,9 @@ type fitness struct {
 	mhz float64
 }
 
+// PinError says that Config.Pin cannot be meant.
+type PinError struct{ error }
+
 // newFitness takes the first snapshot and plans the pinning.
 func newFitness(m machine.Machine, evidence []machine.Evidence, workers int, pin string) (*fitness, error) {
 	root := os.DirFS("/")
@@ -40,7 +43,7 @@ func newFitness(m machine.Machine, evidence []machine.Evidence, workers int, pin
 	}
 	pins, err := machine.PlanPins(machine.LogicalCPUs(root, cpus), workers, pin)
 	if err != nil {
-		return nil, usagef("--pin: %v", err)
+		return nil, &PinError{err}
 	}
 	f := &fitness{machine: m, evidence: evidence, cpus: cpus, pins: pins, begun: time.Now()}
 	f.first = f.snapshot(nil)
@@ -95,9 +98,9 @@ func (f *fitness) calm(ctx context.Context, r *bench.Result) error {
 // begin looks at the machine when everything is up and no load has begun.
 func (f *fitness) begin(c *conductor, workers []int) {
 	f.before = f.snapshot(workers)
-	f.plan = machine.Plan{Workers: c.opts.workers, Connections: c.opts.load.Connections, Pins: f.pins}
-	for _, p := range c.opts.portFlags() {
-		f.plan.Ports = append(f.plan.Ports, *p.port)
+	f.plan = machine.Plan{Workers: c.cfg.Settings.Workers, Connections: c.cfg.Settings.Connections, Pins: f.pins}
+	for _, p := range c.cfg.Ports.All() {
+		f.plan.Ports = append(f.plan.Ports, *p.Number)
 	}
 	findings := machine.Check(f.machine, f.before, f.plan)
 	for _, finding := range findings {
@@ -140,7 +143,7 @@ func (c *conductor) pin(workers []int) error {
 		Upstream: machine.FormatCPUList(pins.Upstream),
 		Load:     machine.FormatCPUList(pins.Load),
 	}
-	if c.result.Gateway.Kind != kindAttach {
+	if c.result.Gateway.Kind != Attach {
 		c.result.Settings.Pins.Gateway = machine.FormatCPUList(pins.Gateway)
 		for _, pid := range workers {
 			if err := machine.SetAffinity(pid, pins.Gateway); err != nil {

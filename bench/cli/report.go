@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -6,19 +6,16 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
-	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"armrepro/bench"
 	benchreport "armrepro/bench/report"
 	"armrepro/proxycheck"
 )
-
-const reportAbout = `Prints results that 'armrepro run --save FILE' or '--output json' wrote, one after the
-other. FILE may be - for standard input.`
 
 // outputFlags are the flags that say how results are printed.
 type outputFlags struct {
@@ -28,19 +25,10 @@ type outputFlags struct {
 
 func (o *outputFlags) add(fs *pflag.FlagSet) {
 	formats := benchreport.Formats()
-	fs.StringVarP(&o.format, "output", "o", formats[0], "print the result as one of "+strings.Join(formats, ", "))
+	o.format = formats[0]
+	fs.VarP(&choiceValue{value: &o.format, what: "output format", choices: formats, alias: map[string]string{"md": "markdown"}},
+		"output", "o", "output format: "+orList(formats))
 	fs.BoolVar(&o.references, "references", false, "add the published figures of the same scenarios (text and markdown)")
-}
-
-// check says whether the flags can be meant. It is for the start of a command:
-// nobody wants to learn of a typing mistake after the measurement.
-func (o *outputFlags) check() error {
-	for _, f := range benchreport.Formats() {
-		if f == o.format {
-			return nil
-		}
-	}
-	return usagef("--output: %q is none of %s", o.format, strings.Join(benchreport.Formats(), ", "))
 }
 
 // print writes results to w as the flags ask.
@@ -52,42 +40,34 @@ func (o *outputFlags) print(w io.Writer, color bool, results ...bench.Result) er
 	})
 }
 
-// terminalWidth is the width of w in columns; 0 if it is no terminal.
-func terminalWidth(w io.Writer) int {
-	if !isTerminal(w) {
-		return 0
-	}
-	width, _, err := term.GetSize(int(w.(*os.File).Fd()))
-	if err != nil {
-		return 0
-	}
-	const mostReadable = 120
-	return min(width, mostReadable)
-}
-
-func runReport(ctx context.Context, args []string, s streams) error {
+func newReport() *cobra.Command {
 	var (
 		output outputFlags
 		log    logFlags
 	)
-	flags := newFlags("report", "FILE...", reportAbout, s)
-	output.add(flags)
-	flags.BoolVar(&log.noColor, "no-color", false, "use no colors; the variable NO_COLOR does the same")
-	if err := parse(flags, args, 1, len(args)); err != nil {
-		return err
+	cmd := &cobra.Command{
+		Use:   "report [flags] FILE...",
+		Short: "print or convert saved results",
+		Long:  reportAbout,
+		Args:  arguments(1, math.MaxInt, "FILE"),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			var results []bench.Result
+			for _, name := range names {
+				r, err := readResult(cmd.Context(), name, cmd.InOrStdin())
+				if err != nil {
+					return err
+				}
+				results = append(results, r)
+			}
+			out := cmd.OutOrStdout()
+			return output.print(out, log.color(out), results...)
+		},
 	}
-	if err := output.check(); err != nil {
-		return err
-	}
-	var results []bench.Result
-	for _, name := range flags.Args() {
-		r, err := readResult(ctx, name, s.in)
-		if err != nil {
-			return err
-		}
-		results = append(results, r)
-	}
-	return output.print(s.out, log.color(s.out), results...)
+	group(cmd, "Output", func(fs *pflag.FlagSet) {
+		output.add(fs)
+		log.addNoColor(fs)
+	})
+	return cmd
 }
 
 // readResult reads the result in the file name, or from stdin if that is -. A

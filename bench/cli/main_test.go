@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,11 +29,19 @@ const asArmrepro = "ARMREPRO_TEST_AS_PROGRAM"
 func TestMain(m *testing.M) {
 	apisixtest.Main()
 	if os.Getenv(asArmrepro) != "" {
-		os.Exit(mainExit())
+		asProgram()
 	}
-	testscript.Main(m, map[string]func(){
-		"armrepro": func() { os.Exit(mainExit()) },
-	})
+	testscript.Main(m, map[string]func(){"armrepro": asProgram})
+}
+
+// asProgram does what main does.
+func asProgram() {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, Signals()...)
+	os.Exit(Main(Program{
+		Version: "devel", Args: os.Args[1:],
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+	}, signals))
 }
 
 func TestScripts(t *testing.T) {

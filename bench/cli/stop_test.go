@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"armrepro/bench/experiment"
 	"armrepro/proxycheck/apisixtest"
 )
 
@@ -61,8 +62,9 @@ func start(t *testing.T, env []string, args ...string) *program {
 func prepare(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
 	p := &program{t: t, mark: "ARMREPRO_TEST_MARK=" + strconv.Itoa(freePort(t)), tmp: privateTemp(t)}
-	for _, f := range newRunOptions().portFlags() {
-		args = append(args, fmt.Sprintf("--%s=%d", f.flag, freePort(t)))
+	var ports experiment.Ports
+	for _, f := range ports.All() {
+		args = append(args, fmt.Sprintf("--%s=%d", f.Flag, freePort(t)))
 	}
 	p.command(env, args...)
 	return p
