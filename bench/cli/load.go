@@ -121,10 +121,10 @@ func (o *loadOptions) generate(ctx context.Context, cfg load.Config, stdout, std
 	if _, err := machine.RaiseNoFile(); err != nil {
 		fmt.Fprintf(stderr, "armrepro: %v\n", err)
 	}
-	if cfg.Loops() {
-		// They block without telling the scheduler: each keeps one of these,
-		// and a collection would wait for them. See package eventloop.
-		runtime.GOMAXPROCS(cfg.Threads + 1)
+	// Its loops block without telling the scheduler: each keeps one of these,
+	// and a collection would wait for them. See package eventloop.
+	runtime.GOMAXPROCS(cfg.Threads + 1)
+	if !cfg.Secure() {
 		debug.SetGCPercent(-1)
 	}
 
@@ -168,6 +168,9 @@ func (o *loadOptions) print(stdout, stderr io.Writer, measured *load.Measurement
 	// Whoever follows the events judges for itself.
 	if o.eventsFD >= 0 {
 		return err
+	}
+	for _, cause := range result.Causes {
+		fmt.Fprintf(stderr, "armrepro: first error of its kind: %s\n", cause)
 	}
 	for _, w := range bench.DoubtRun(&run, cfg.Connections) {
 		fmt.Fprintf(stderr, "armrepro: %s: %s\n  %s\n", w.Code, w.Text, w.Hint)
