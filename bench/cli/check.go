@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,7 +81,7 @@ func writeFindings(w io.Writer, f *experiment.Findings) error {
 		fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
 	m := f.Machine
-	line("machine", "%s, %s, %d cores, %.1f GiB", orUnknown(m.CPU.Product), orUnknown(m.CPU.Core), m.Cores, float64(m.MemoryBytes)/(1<<30))
+	line("machine", "%s, %s, cores: %d, %.1f GiB", cmp.Or(m.CPU.Product, "unknown CPU"), cmp.Or(m.CPU.Core, "unknown core"), m.Cores, float64(m.MemoryBytes)/(1<<30))
 	switch {
 	case f.Etcd.Embedded:
 		line("etcd", "%s, embedded", f.Etcd.Version)
@@ -95,10 +96,10 @@ func writeFindings(w io.Writer, f *experiment.Findings) error {
 	case f.Gateway.Workers == nil:
 		line("gateway", "%s %s (%s), its workers cannot be seen", f.Gateway.Name, f.Gateway.Version, f.Gateway.Kind)
 	default:
-		line("gateway", "%s %s (%s), %s", f.Gateway.Name, f.Gateway.Version, f.Gateway.Kind, plural(*f.Gateway.Workers, "worker"))
+		line("gateway", "%s %s (%s), workers: %d", f.Gateway.Name, f.Gateway.Version, f.Gateway.Kind, *f.Gateway.Workers)
 	}
 	if p := f.Pins; p != nil {
-		line("pinned", "gateway on CPU %s, upstream on %s, load on %s", orUnknown(p.Gateway), p.Upstream, p.Load)
+		line("pinned", "gateway on CPU %s, upstream on %s, load on %s", cmp.Or(p.Gateway, "any"), p.Upstream, p.Load)
 	}
 	for _, r := range f.Routes {
 		line("route", "%s is live", r)

@@ -21,7 +21,7 @@ import (
 	"armrepro/bench/experiment"
 	"armrepro/bench/load"
 	"armrepro/bench/machine"
-	benchreport "armrepro/bench/report"
+	"armrepro/bench/report"
 	"armrepro/proxycheck"
 )
 
@@ -284,7 +284,7 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	// Saved first: what was measured survives a terminal that has gone.
 	out := cmd.OutOrStdout()
 	saveErr := saved.write(func(w io.Writer) error {
-		return benchreport.Write(w, "json", []bench.Result{*result}, benchreport.Options{})
+		return report.Write(w, "json", []bench.Result{*result}, report.Options{})
 	})
 	if outErr := errors.Join(saveErr, o.output.print(out, o.logs.color(out), *result)); outErr != nil {
 		return errors.Join(err, outErr)
