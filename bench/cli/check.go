@@ -54,7 +54,7 @@ func newCheck(tool bench.Tool) *cobra.Command {
 // addTextOrJSON adds the output flag of a command without the formats of a
 // result.
 func addTextOrJSON(fs *pflag.FlagSet, output *string) {
-	fs.VarP(&choiceValue{value: output, what: "output format", choices: []string{"text", "json"}}, "output", "o", "print text or json")
+	fs.VarP(newChoice(output, "output format", "text", "json"), "output", "o", "print text or json")
 }
 
 func writeJSON(w io.Writer, v any) error {

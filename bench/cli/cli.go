@@ -148,7 +148,7 @@ func withCommand(args []string) []string {
 func unknownCommand(root *cobra.Command, name string) error {
 	return &usageError{
 		text: fmt.Sprintf("unknown command %q", name),
-		hint: didYouMean(root.SuggestionsFor(name)),
+		hint: didYouMean(root.SuggestionsFor(name)...),
 	}
 }
 

@@ -27,8 +27,8 @@ func group(cmd *cobra.Command, heading string, add func(*pflag.FlagSet)) {
 	cmd.Flags().AddFlagSet(set)
 	set.VisitAll(func(f *pflag.Flag) {
 		f.Annotations = map[string][]string{headingKey: {heading}}
-		if choice, ok := f.Value.(*choiceValue); ok {
-			complete := cobra.FixedCompletions(choice.choices, cobra.ShellCompDirectiveNoFileComp)
+		if c, ok := f.Value.(*choice); ok {
+			complete := cobra.FixedCompletions(c.choices, cobra.ShellCompDirectiveNoFileComp)
 			if err := cmd.RegisterFlagCompletionFunc(f.Name, complete); err != nil {
 				panic(err) // A flag is defined twice: a mistake in this package.
 			}
@@ -140,7 +140,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usage
 	}
 	if name := unknown.GetSpecifiedName(); unknown.GetSpecifiedShortnames() == "" {
-		usage.hint = didYouMean(similarFlags(cmd, name))
+		usage.hint = didYouMean(similarFlags(cmd, name)...)
 	} else if cmd.Name() == "load" && name == "s" {
 		usage.hint = noScripts
 	}
@@ -164,7 +164,7 @@ func similarFlags(cmd *cobra.Command, name string) []string {
 }
 
 // didYouMean is the hint that one of words may be meant.
-func didYouMean(words []string) string {
+func didYouMean(words ...string) string {
 	if len(words) == 0 {
 		return ""
 	}

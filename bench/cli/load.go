@@ -63,8 +63,8 @@ func newLoad() *cobra.Command {
 	}
 	group(cmd, "Load", func(fs *pflag.FlagSet) {
 		addLoadFlags(fs, &cfg, "threads that share the connections")
-		fs.VarP((*rateValue)(&cfg.Rate), "rate", "R", "fixed rate in requests/s (default: a closed loop)")
-		fs.Var((*positiveValue)(&cfg.Requests), "until-requests", "end after so many answers, or after the duration")
+		fs.VarP(rate(&cfg.Rate), "rate", "R", "fixed rate in requests/s (default: a closed loop)")
+		fs.Var(positive(&cfg.Requests), "until-requests", "end after so many answers, or after the duration")
 	})
 	group(cmd, "Request", func(fs *pflag.FlagSet) {
 		fs.StringArrayVarP(&o.headers, "header", "H", nil, "`HEADER` add this header (Name: value) to every request; repeatable")
@@ -75,7 +75,7 @@ func newLoad() *cobra.Command {
 	})
 	group(cmd, "Output", func(fs *pflag.FlagSet) {
 		fs.BoolVarP(&o.latency, "latency", "L", false, "print the latency distribution")
-		fs.VarP(&choiceValue{value: &o.output, what: "output format", choices: []string{"wrk", "json"}},
+		fs.VarP(newChoice(&o.output, "output format", "wrk", "json"),
 			"output", "o", "print the result as wrk prints it (wrk) or as json")
 		fs.StringVar(&o.hdr, "hdr", "", "`FILE` write the latencies to this file as an HdrHistogram log")
 		fs.IntVar(&o.eventsFD, "events-fd", -1, "write progress as JSON lines to this file descriptor")
@@ -86,10 +86,10 @@ func newLoad() *cobra.Command {
 
 // addLoadFlags adds the flags that run and load share, with wrk's names.
 func addLoadFlags(fs *pflag.FlagSet, cfg *load.Config, threadsUsage string) {
-	fs.VarP((*timeValue)(&cfg.Duration), "duration", "d", "how long each run lasts")
-	fs.VarP((*countValue)(&cfg.Connections), "connections", "c", "connections to keep open")
-	fs.VarP((*countValue)(&cfg.Threads), "threads", "t", threadsUsage)
-	fs.VarP((*timeValue)(&cfg.Timeout), "timeout", "T", "how long an answer may take before it counts as a timeout")
+	fs.VarP(duration(&cfg.Duration), "duration", "d", "how long each run lasts")
+	fs.VarP(count(&cfg.Connections), "connections", "c", "connections to keep open")
+	fs.VarP(count(&cfg.Threads), "threads", "t", threadsUsage)
+	fs.VarP(duration(&cfg.Timeout), "timeout", "T", "how long an answer may take before it counts as a timeout")
 }
 
 // apply completes cfg by what the flags say.

@@ -26,8 +26,15 @@ type outputFlags struct {
 func (o *outputFlags) add(fs *pflag.FlagSet) {
 	formats := report.Formats()
 	o.format = formats[0]
-	fs.VarP(&choiceValue{value: &o.format, what: "output format", choices: formats, alias: map[string]string{"md": "markdown"}},
-		"output", "o", "output format: "+orList(formats))
+	format := newChoice(&o.format, "output format", formats...)
+	read := format.read
+	format.read = func(s string) (string, error) {
+		if s == "md" {
+			s = "markdown"
+		}
+		return read(s)
+	}
+	fs.VarP(format, "output", "o", "output format: "+orList(formats))
 	fs.BoolVar(&o.references, "references", false, "add the published figures of the same scenarios (text and markdown)")
 }
 
