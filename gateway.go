@@ -11,9 +11,9 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"armrepro/bench/machine"
 	"armrepro/proxycheck"
 	"armrepro/proxycheck/gateway"
+	"armrepro/proxycheck/process"
 )
 
 const gatewayAbout = `Runs the built-in gateway until a signal. It does what the two scenarios need in the way
@@ -61,7 +61,7 @@ func runGateway(ctx context.Context, args []string, s streams) error {
 // serveGateway runs the gateway until ctx ends or it does.
 func serveGateway(ctx context.Context, cfg gateway.Config) error {
 	log := cfg.Logger
-	if _, err := machine.RaiseNoFile(); err != nil {
+	if _, err := process.RaiseNoFile(); err != nil {
 		log.Warn().Err(err).Msg("could not raise the limit of open files")
 	}
 	cfg.AdminKey = cmp.Or(cfg.AdminKey, os.Getenv(proxycheck.AdminKeyEnv))

@@ -15,7 +15,7 @@ import (
 
 	"armrepro/bench"
 	"armrepro/bench/load"
-	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
 )
 
 const loadAbout = `Loads URL over keep-alive connections and prints what wrk would print. Counts take
@@ -142,7 +142,7 @@ func runLoad(ctx context.Context, args []string, s streams) error {
 
 // generate runs the generator and prints what it measured.
 func generate(ctx context.Context, cfg load.Config, opts loadOptions, s streams) error {
-	if _, err := machine.RaiseNoFile(); err != nil {
+	if _, err := process.RaiseNoFile(); err != nil {
 		fmt.Fprintf(s.err, "armrepro: %v\n", err)
 	}
 	if cfg.Loops() {
@@ -202,7 +202,7 @@ func printLoad(s streams, measured *load.Measurement, cpu time.Duration, cfg loa
 // measureLoad runs the generator, and measures the CPU time of this process
 // meanwhile.
 func measureLoad(ctx context.Context, runner *load.Runner, events *eventWriter) (*load.Measurement, time.Duration, error) {
-	before, err := machine.CPUTime(os.Getpid())
+	before, err := process.CPUTime(os.Getpid())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -214,7 +214,7 @@ func measureLoad(ctx context.Context, runner *load.Runner, events *eventWriter) 
 	if err != nil {
 		return nil, 0, err
 	}
-	after, err := machine.CPUTime(os.Getpid())
+	after, err := process.CPUTime(os.Getpid())
 	return measured, after - before, err
 }
 
@@ -260,7 +260,7 @@ func writeRun(s streams, run bench.Run, cpu time.Duration) error {
 		cores := cpu.Seconds() / run.Seconds
 		run.CPU.Load = &cores
 	}
-	if rss, err := machine.PeakRSS(os.DirFS("/"), os.Getpid()); err == nil {
+	if rss, err := process.PeakRSS(os.DirFS("/"), os.Getpid()); err == nil {
 		run.RSS.Load = &rss
 	}
 	enc := json.NewEncoder(s.out)

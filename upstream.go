@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"armrepro/bench/machine"
 	"armrepro/proxycheck"
+	"armrepro/proxycheck/process"
 	"armrepro/upstream"
 )
 
@@ -36,7 +36,7 @@ func runUpstream(ctx context.Context, args []string, s streams) error {
 	if err != nil {
 		return err
 	}
-	if _, err := machine.RaiseNoFile(); err != nil {
+	if _, err := process.RaiseNoFile(); err != nil {
 		log.Warn().Err(err).Msg("could not raise the limit of open files")
 	}
 	// The loops keep a processor each, and a collection has to wait for them:
@@ -79,7 +79,7 @@ func explainListen(err error, addresses []string, flag string) error {
 		if _, scanErr := fmt.Sscan(port, &number); scanErr != nil {
 			continue
 		}
-		if holder, holderErr := machine.PortHolder(os.DirFS("/"), number); holderErr == nil && holder != nil {
+		if holder, holderErr := process.PortHolder(os.DirFS("/"), number); holderErr == nil && holder != nil {
 			return &proxycheck.HintError{
 				Err:  err,
 				Hint: fmt.Sprintf("Port %d is held by %s. Stop it, or choose another with %s.", number, holder, flag),

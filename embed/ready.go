@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"armrepro/proxycheck/process"
 )
 
 // pollEvery is the pause between two questions whether etcd is ready.
@@ -25,19 +27,12 @@ var release = regexp.MustCompile(`^\d+\.\d+\.\d+`)
 func awaitGateway(ctx context.Context, endpoint string) (string, error) {
 	transport := &http.Transport{DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, Timeout: time.Second}
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
-	for {
-		version, err := askGateway(ctx, client, endpoint)
-		if err == nil {
-			return version, nil
-		}
-		select {
-		case <-ctx.Done():
-			return "", fmt.Errorf("%w, last: %w", context.Cause(ctx), err)
-		case <-ticker.C:
-		}
-	}
+	var version string
+	err := process.Poll(ctx, pollEvery, func() (err error) {
+		version, err = askGateway(ctx, client, endpoint)
+		return err
+	})
+	return version, err
 }
 
 // askGateway asks for the version and for a key.

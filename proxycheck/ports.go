@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
 )
 
 // Port is a TCP port that a run needs.
@@ -52,7 +52,7 @@ func checkPort(p Port) error {
 	if p.Number < 1 || p.Number > 65535 {
 		return fmt.Errorf("use port %d for %s: out of range", p.Number, p.Name)
 	}
-	holder, err := machine.PortHolder(os.DirFS("/"), p.Number)
+	holder, err := process.PortHolder(os.DirFS("/"), p.Number)
 	if err == nil && holder != nil {
 		return fmt.Errorf("use port %d for %s: %s listens on it", p.Number, p.Name, holder)
 	}
