@@ -25,8 +25,7 @@ var release = regexp.MustCompile(`^\d+\.\d+\.\d+`)
 // awaitGateway polls etcd the way a gateway talks to it until it answers, and
 // returns its version. ReadyNotify comes earlier than that.
 func awaitGateway(ctx context.Context, endpoint string) (string, error) {
-	transport := &http.Transport{DisableKeepAlives: true}
-	client := &http.Client{Transport: transport, Timeout: time.Second}
+	client := process.NewHTTPClient()
 	var version string
 	err := process.Poll(ctx, pollEvery, func() (err error) {
 		version, err = askGateway(ctx, client, endpoint)

@@ -26,20 +26,15 @@ type BuiltinConfig struct {
 	Path string
 	// Port, AdminPort and PrometheusPort default to 9080, 9180 and 9091.
 	Port, AdminPort, PrometheusPort int
-	// Etcd are the endpoints, such as http://127.0.0.1:2379.
-	Etcd []string
+	// Etcd is where the gateway keeps its routes.
+	Etcd Etcd
 	// EtcdPrefix is the key prefix; empty means a new one, which is removed
 	// again from etcd.
 	EtcdPrefix string
 	// AdminKey is the Admin API's key; empty means a random one.
 	AdminKey string
 	// RunDir is where runs leave things; empty means the temporary folders.
-	RunDir string
-	// Dialect is the Admin API's, v2 or v3; empty means v3.
-	Dialect string
-	// Fault makes it fail in one of the ways that the gateway command
-	// knows; empty means that it works.
-	Fault    string
+	RunDir   string
 	Logger   zerolog.Logger
 	Timeouts Timeouts
 }
@@ -50,7 +45,6 @@ func (cfg *BuiltinConfig) setDefaults() {
 	cfg.AdminPort = cmp.Or(cfg.AdminPort, 9180)
 	cfg.PrometheusPort = cmp.Or(cfg.PrometheusPort, 9091)
 	cfg.AdminKey = cmp.Or(cfg.AdminKey, randomHex(16))
-	cfg.Dialect = cmp.Or(cfg.Dialect, "v3")
 	cfg.Timeouts.setDefaults()
 }
 
@@ -73,12 +67,13 @@ const AdminKeyEnv = "ARMREPRO_ADMIN_KEY"
 func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
 	shared := cfg.EtcdPrefix != ""
 	cfg.setDefaults()
-	if len(cfg.Etcd) == 0 {
-		return nil, errors.New("start the built-in gateway: no etcd endpoint given")
+	var err error
+	if cfg.Etcd, err = cfg.Etcd.Normalize(); err != nil {
+		return nil, fmt.Errorf("start the built-in gateway: %w", err)
 	}
 	b := &builtin{cfg: cfg}
 	if cfg.EtcdPrefix == "" {
-		b.cfg.EtcdPrefix = "/armrepro-" + randomHex(4)
+		b.cfg.EtcdPrefix = ownEtcdPrefix + randomHex(4)
 		b.cleanEtcd = b.cfg.EtcdPrefix
 	}
 	client := newHTTPClient()
@@ -107,12 +102,12 @@ func (b *builtin) start(ctx context.Context) error {
 		"--listen", hostPort(b.cfg.Port),
 		"--admin-listen", hostPort(b.cfg.AdminPort),
 		"--prometheus-listen", hostPort(b.cfg.PrometheusPort),
-		"--etcd", strings.Join(b.cfg.Etcd, ","),
+		"--etcd", strings.Join(b.cfg.Etcd.Endpoints, ","),
+		"--etcd-user", b.cfg.Etcd.User,
+		"--etcd-cacert", b.cfg.Etcd.CACert,
+		"--etcd-cert", b.cfg.Etcd.Cert,
+		"--etcd-key", b.cfg.Etcd.Key,
 		"--etcd-prefix", b.cfg.EtcdPrefix,
-		"--dialect", b.cfg.Dialect,
-	}
-	if b.cfg.Fault != "" {
-		args = append(args, "--fault", b.cfg.Fault)
 	}
 	var err error
 	b.child, err = process.Start(process.Config{
@@ -120,7 +115,7 @@ func (b *builtin) start(ctx context.Context) error {
 		Args: args,
 		// Everybody can read a command line, but only this user its
 		// environment.
-		Env: append(os.Environ(), AdminKeyEnv+"="+b.cfg.AdminKey),
+		Env: append(os.Environ(), AdminKeyEnv+"="+b.cfg.AdminKey, EtcdPasswordEnv+"="+b.cfg.Etcd.Password),
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,8 @@ package proxycheck
 import (
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,47 +16,55 @@ func builtinConfig(t *testing.T) BuiltinConfig {
 	p := freePorts(t)
 	return BuiltinConfig{
 		Port: p.Data, AdminPort: p.Admin, PrometheusPort: p.Prometheus,
-		Etcd: []string{startEtcd(t)}, RunDir: shortTempDir(t),
+		Etcd: etcdAt(startEtcd(t)), RunDir: shortTempDir(t),
 	}
 }
 
 func TestBuiltin(t *testing.T) {
 	t.Parallel()
-	for _, dialect := range []string{"v2", "v3"} {
-		t.Run(dialect, func(t *testing.T) {
-			t.Parallel()
-			cfg := builtinConfig(t)
-			cfg.Dialect = dialect
-			gw, err := StartBuiltin(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer gw.Close()
-			info := gw.Info()
-			if info.Kind != "builtin" || info.Name != BuiltinName || info.Version != "1.0.0" || len(info.Plugins) == 0 {
-				t.Errorf("%+v", info)
-			}
-			upstream := startUpstream(t)
-			for _, r := range []Route{plainRoute(upstream), pluginRoute(upstream), plainRoute(upstream)} {
-				if err := gw.Apply(t.Context(), r); err != nil {
-					t.Fatalf("%v\n%s", err, Hint(err))
-				}
-			}
-			pids, err := gw.Workers()
-			if err != nil || len(pids) != 1 {
-				t.Fatalf("workers: %v, %v", pids, err)
-			}
-			prefix := gw.(*builtin).cleanEtcd
-			if err := gw.Close(); err != nil {
-				t.Error(err)
-			}
-			waitGone(t, pids[0])
-			if got := keysUnder(t, cfg.Etcd[0], prefix); strings.Contains(got, "count") {
-				t.Errorf("Close left %s", got)
-			}
-			leavesNothing(t, cfg.RunDir)
-		})
+	cfg := builtinConfig(t)
+	gw, err := StartBuiltin(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer gw.Close()
+	info := gw.Info()
+	if info.Kind != "builtin" || info.Name != BuiltinName || info.Version != "1.0.0" || len(info.Plugins) == 0 {
+		t.Errorf("%+v", info)
+	}
+	upstream := startUpstream(t)
+	for _, r := range []Route{plainRoute(upstream), pluginRoute(upstream), plainRoute(upstream)} {
+		if err := gw.Apply(t.Context(), r); err != nil {
+			t.Fatalf("%v\n%s", err, Hint(err))
+		}
+	}
+	pids, err := gw.Workers()
+	if err != nil || len(pids) != 1 {
+		t.Fatalf("workers: %v, %v", pids, err)
+	}
+	prefix := gw.(*builtin).cleanEtcd
+	if err := gw.Close(); err != nil {
+		t.Error(err)
+	}
+	waitGone(t, pids[0])
+	if got := keysUnder(t, cfg.Etcd.Endpoints[0], prefix); strings.Contains(got, "count") {
+		t.Errorf("Close left %s", got)
+	}
+	leavesNothing(t, cfg.RunDir)
+}
+
+// pretender is the program that runGateway is under another name.
+func pretender(t *testing.T, name string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), name)
+	if err := os.Symlink(self, link); err != nil {
+		t.Fatal(err)
+	}
+	return link
 }
 
 func TestBuiltinStartFails(t *testing.T) {
@@ -65,9 +75,9 @@ func TestBuiltinStartFails(t *testing.T) {
 		want    string
 		hint    string
 	}{
-		{"no etcd given", func(t *testing.T, cfg *BuiltinConfig) { cfg.Etcd = nil }, "no etcd endpoint", ""},
+		{"no etcd given", func(t *testing.T, cfg *BuiltinConfig) { cfg.Etcd = Etcd{} }, "no etcd endpoint", ""},
 		{"no etcd", func(t *testing.T, cfg *BuiltinConfig) {
-			cfg.Etcd = []string{fmt.Sprintf("http://127.0.0.1:%d", freePort(t))}
+			cfg.Etcd = etcdAt(fmt.Sprintf("http://127.0.0.1:%d", freePort(t)))
 		}, "no etcd answers", ""},
 		{"port held", func(t *testing.T, cfg *BuiltinConfig) {
 			l, err := net.Listen("tcp4", hostPort(cfg.Port))
@@ -76,12 +86,11 @@ func TestBuiltinStartFails(t *testing.T) {
 			}
 			t.Cleanup(func() { l.Close() })
 		}, "address already in use", ""},
-		{"wrong key", func(t *testing.T, cfg *BuiltinConfig) { cfg.Fault = "admin-status=401" }, "status 401", "--admin-key"},
-		{"not allowed", func(t *testing.T, cfg *BuiltinConfig) { cfg.Fault = "admin-status=403" }, "status 403", "allow_admin"},
+		{"wrong key", func(t *testing.T, cfg *BuiltinConfig) { cfg.Path = pretender(t, "401") }, "status 401", "--admin-key"},
+		{"not allowed", func(t *testing.T, cfg *BuiltinConfig) { cfg.Path = pretender(t, "403") }, "status 403", "allow_admin"},
 		{"too slow", func(t *testing.T, cfg *BuiltinConfig) {
-			cfg.Fault, cfg.Timeouts.Start = "slow-start=1m", time.Second
+			cfg.Path, cfg.Timeouts.Start = pretender(t, "hangs"), 300*time.Millisecond
 		}, "not in time", ""},
-		{"unknown fault", func(t *testing.T, cfg *BuiltinConfig) { cfg.Fault = "nonsense" }, "nonsense", ""},
 		{"no program", func(t *testing.T, cfg *BuiltinConfig) { cfg.Path = "/does/not/exist" }, "start /does/not/exist", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

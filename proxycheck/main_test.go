@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,35 +35,46 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runGateway is the gateway command, with the flags that StartBuiltin passes.
+// runGateway is the gateway command, with the flags that StartBuiltin passes. A
+// program called hangs never listens, and one called by a status answers every
+// request to the Admin API with it.
 func runGateway(args []string) int {
 	fs := flag.NewFlagSet("gateway", flag.ContinueOnError)
-	cfg := gateway.Config{Version: "1.0.0"}
+	cfg := gateway.Config{Version: "1.0.0", AdminKey: os.Getenv(AdminKeyEnv)}
 	fs.StringVar(&cfg.Listen, "listen", "", "")
 	fs.StringVar(&cfg.AdminListen, "admin-listen", "", "")
 	fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", "", "")
 	fs.StringVar(&cfg.Prefix, "etcd-prefix", "", "")
-	cfg.AdminKey = os.Getenv(AdminKeyEnv)
 	etcd := fs.String("etcd", "", "")
-	dialect := fs.String("dialect", "", "")
-	fault := fs.String("fault", "", "")
+	fs.StringVar(&cfg.Etcd.User, "etcd-user", "", "")
+	fs.StringVar(&cfg.Etcd.CACert, "etcd-cacert", "", "")
+	fs.StringVar(&cfg.Etcd.Cert, "etcd-cert", "", "")
+	fs.StringVar(&cfg.Etcd.Key, "etcd-key", "", "")
 	if err := fs.Parse(args); err != nil {
 		return 2
 	}
-	cfg.Etcd = strings.Split(*etcd, ",")
-	cfg.Dialect = map[string]gateway.Dialect{"v2": gateway.V2, "v3": gateway.V3}[*dialect]
+	cfg.Etcd.Endpoints = strings.Split(*etcd, ",")
+	cfg.Etcd.Password = os.Getenv(EtcdPasswordEnv)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	faults, err := gateway.ParseFaults(*fault)
+	called := filepath.Base(os.Args[0])
+	if called == "hangs" {
+		<-ctx.Done()
+		return 0
+	}
+	if status, err := strconv.Atoi(called); err == nil {
+		err = http.ListenAndServe(cfg.AdminListen, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+		}))
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	s, err := gateway.Start(ctx, cfg)
 	if err == nil {
-		cfg.Faults = faults
-		var s *gateway.Server
-		if s, err = gateway.Start(ctx, cfg); err == nil {
-			defer s.Close()
-			select {
-			case <-ctx.Done():
-			case err = <-s.Err():
-			}
+		defer s.Close()
+		select {
+		case <-ctx.Done():
+		case err = <-s.Err():
 		}
 	}
 	if err != nil {
@@ -79,7 +93,7 @@ type conductorConfig struct {
 	Install  *Install
 	RunDir   string
 	Ports    NativePorts
-	Etcd     []string
+	Etcd     Etcd
 	Prefix   string
 	Attach   AttachConfig
 	Upstream string
