@@ -28,12 +28,12 @@ type conductor struct {
 	log    zerolog.Logger
 	result *bench.Result
 
-	fit       *fitness
-	endpoints []string
-	folder    *proxycheck.Folder
-	etcd      *embed.Server
-	upstream  *process.Process
-	gateway   proxycheck.Gateway
+	fit        *fitness
+	etcdConfig proxycheck.Etcd
+	folder     *proxycheck.Folder
+	etcd       *embed.Server
+	upstream   *process.Process
+	gateway    proxycheck.Gateway
 }
 
 // setUp brings everything up that the measurement needs: etcd, the upstream and
@@ -128,7 +128,7 @@ func (c *conductor) ports(plan *gatewayPlan) []proxycheck.Port {
 	for i := range o.upstreams {
 		ports = append(ports, proxycheck.Port{Name: "upstream", Number: o.upstreamPort + i, Flag: "--upstream-port"})
 	}
-	if plan.needsEtcd() && len(o.etcd) == 0 {
+	if plan.needsEtcd() && len(o.etcd.Endpoints) == 0 {
 		ports = append(ports, proxycheck.Port{Name: "etcd", Number: o.etcdPort, Flag: "--etcd-port"})
 	}
 	return append(ports, plan.ports(o)...)
@@ -139,9 +139,9 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 	if !plan.needsEtcd() {
 		return nil
 	}
-	if len(c.opts.etcd) > 0 {
-		c.endpoints = c.opts.etcd
-		version, err := etcdVersion(ctx, c.endpoints[0])
+	if len(c.opts.etcd.Endpoints) > 0 {
+		c.etcdConfig = c.opts.etcd
+		version, err := proxycheck.CheckEtcd(ctx, c.etcdConfig, c.opts.etcdPrefix)
 		if err != nil {
 			return err
 		}
@@ -158,7 +158,7 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 		return err
 	}
 	c.etcd = server
-	c.endpoints = []string{server.Endpoint()}
+	c.etcdConfig.Endpoints = []string{server.Endpoint()}
 	c.result.Etcd = bench.EtcdInfo{Version: server.Version(), Embedded: true}
 	c.log.Info().Str("version", server.Version()).Str("url", server.Endpoint()).Stringer("in", time.Since(begin).Round(time.Millisecond)).Msg("etcd ready")
 	return nil

@@ -5,11 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"armrepro/bench/machine"
 	"armrepro/proxycheck"
@@ -34,14 +32,17 @@ func runGateway(ctx context.Context, args []string, s streams) error {
 	fs.StringVar(&cfg.Listen, "listen", gateway.DefaultListen, "serve the routes on this address")
 	fs.StringVar(&cfg.AdminListen, "admin-listen", gateway.DefaultAdminListen, "serve the Admin API on this address")
 	fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", gateway.DefaultPrometheusListen, "serve the metrics here; empty means nowhere")
-	fs.StringSliceVar(&cfg.Etcd, "etcd", []string{"http://127.0.0.1:2379"}, "URLs of etcd")
+	addEtcdFlags(fs, &cfg.Etcd, []string{"http://127.0.0.1:2379"}, "URLs of etcd")
 	fs.StringVar(&cfg.Prefix, "etcd-prefix", gateway.DefaultPrefix, "prefix of the keys in etcd")
 	fs.StringVar(&cfg.AdminKey, "admin-key", "", "key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", else a random one, which is logged)")
 	logs.add(fs)
 	if err := parse(fs, args, 0, 0); err != nil {
 		return err
 	}
-	var err error
+	err := completeEtcd(&cfg.Etcd)
+	if err != nil {
+		return err
+	}
 	if cfg.Logger, err = logs.logger(s.err); err != nil {
 		return err
 	}
@@ -80,11 +81,8 @@ func serveGateway(ctx context.Context, cfg gateway.Config) error {
 
 // explainGateway adds what to do about a gateway that does not start.
 func explainGateway(err error, cfg gateway.Config) error {
-	if errors.Is(err, gateway.ErrEtcd) {
-		return &proxycheck.HintError{
-			Err:  err,
-			Hint: fmt.Sprintf("No etcd answers at %s. Start one with 'armrepro etcd', or name another with --etcd.", strings.Join(cfg.Etcd, ", ")),
-		}
+	if proxycheck.Hint(err) != "" {
+		return err
 	}
 	return explainListen(err, []string{cfg.Listen, cfg.AdminListen, cfg.PrometheusListen}, "--listen, --admin-listen or --prometheus-listen")
 }

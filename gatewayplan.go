@@ -2,13 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"armrepro/bench"
 	"armrepro/proxycheck"
@@ -104,7 +105,7 @@ func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
 				Data: o.gatewayPort, Admin: o.adminPort, Control: o.controlPort,
 				Prometheus: o.prometheusPort, TLS: o.tlsPort,
 			},
-			Etcd: c.endpoints, EtcdPrefix: o.etcdPrefix, AdminKey: o.adminKey,
+			Etcd: c.etcdConfig, EtcdPrefix: o.etcdPrefix, AdminKey: o.adminKey,
 			Load:   o.warmup + time.Duration(o.runs)*o.load.Duration,
 			Logger: c.log,
 		})
@@ -115,7 +116,7 @@ func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
 	case kindBuiltin:
 		c.gateway, err = proxycheck.StartBuiltin(ctx, proxycheck.BuiltinConfig{
 			Port: o.gatewayPort, AdminPort: o.adminPort, PrometheusPort: o.prometheusPort,
-			Etcd: c.endpoints, EtcdPrefix: o.etcdPrefix, AdminKey: o.adminKey, Logger: c.log,
+			Etcd: c.etcdConfig, EtcdPrefix: o.etcdPrefix, AdminKey: o.adminKey, Logger: c.log,
 		})
 	}
 	if err != nil {
@@ -151,22 +152,27 @@ func (g benchGateway) Apply(ctx context.Context, s bench.Scenario) error {
 	})
 }
 
-// etcdVersion asks an etcd for its version.
-func etcdVersion(ctx context.Context, endpoint string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	body, err := get(ctx, strings.TrimSuffix(endpoint, "/")+"/version")
-	if err != nil {
-		return "", &proxycheck.HintError{
-			Err:  fmt.Errorf("ask etcd for its version: %w", err),
-			Hint: "Check --etcd: it takes the client URLs of a running etcd of 3.4 or newer. Without it, etcd is embedded.",
+// addEtcdFlags adds the flags that say how to reach an etcd.
+func addEtcdFlags(fs *pflag.FlagSet, cfg *proxycheck.Etcd, endpoints []string, usage string) {
+	fs.StringSliceVar(&cfg.Endpoints, "etcd", endpoints, usage)
+	fs.StringVar(&cfg.User, "etcd-user", "", "user of etcd; its password is in $"+proxycheck.EtcdPasswordEnv)
+	fs.StringVar(&cfg.CACert, "etcd-cacert", "", "PEM file of the authority that signed etcd's certificate (default: the system's)")
+	fs.StringVar(&cfg.Cert, "etcd-cert", "", "PEM file of a client certificate for etcd")
+	fs.StringVar(&cfg.Key, "etcd-key", "", "PEM file of that certificate's key")
+}
+
+// completeEtcd takes the password from the environment and checks the flags.
+func completeEtcd(cfg *proxycheck.Etcd) error {
+	if len(cfg.Endpoints) == 0 {
+		if cfg.User+cfg.CACert+cfg.Cert+cfg.Key != "" {
+			return usagef("--etcd-user, --etcd-cacert, --etcd-cert and --etcd-key need --etcd")
 		}
+		return nil
 	}
-	var answer struct {
-		Version string `json:"etcdserver"`
+	cfg.Password = os.Getenv(proxycheck.EtcdPasswordEnv)
+	var err error
+	if *cfg, err = cfg.Normalize(); err != nil {
+		return usagef("--etcd: %v; %s", err, proxycheck.Hint(err))
 	}
-	if err := json.Unmarshal([]byte(body), &answer); err != nil || answer.Version == "" {
-		return "", fmt.Errorf("ask etcd for its version: %s/version does not answer as etcd", endpoint)
-	}
-	return answer.Version, nil
+	return nil
 }

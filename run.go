@@ -37,7 +37,7 @@ type runOptions struct {
 	gatewayURL string
 	adminURL   string
 	adminKey   string
-	etcd       []string
+	etcd       proxycheck.Etcd
 	etcdPrefix string
 
 	rate          runRate
@@ -62,7 +62,7 @@ func (o *runOptions) addEnvironment(fs *pflag.FlagSet) {
 	fs.StringVar(&o.gatewayURL, "gateway-url", "", "data plane of the gateway to attach to (default http://127.0.0.1 with --gateway-port)")
 	fs.StringVar(&o.adminURL, "admin-url", "", "Admin API of the gateway to attach to (default: port 9180, else the gateway's)")
 	fs.StringVar(&o.adminKey, "admin-key", "", "key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", else a random one; needed to attach)")
-	fs.StringSliceVar(&o.etcd, "etcd", nil, "client URLs of an existing etcd to use instead of the embedded one")
+	addEtcdFlags(fs, &o.etcd, nil, "client URLs of an existing etcd to use instead of the embedded one")
 	fs.StringVar(&o.etcdPrefix, "etcd-prefix", "", "prefix of the gateway's keys in etcd (default: a new one)")
 	fs.VarP((*countValue)(&o.workers), "workers", "", "worker processes that the gateway has to run")
 	fs.VarP((*countValue)(&o.upstreams), "upstreams", "", "ports that the upstream listens on, counting up")
@@ -139,7 +139,10 @@ func (o *runOptions) check() error {
 	if err := o.checkPorts(); err != nil {
 		return err
 	}
-	for _, u := range append([]string{o.gatewayURL, o.adminURL}, o.etcd...) {
+	if err := completeEtcd(&o.etcd); err != nil {
+		return err
+	}
+	for _, u := range []string{o.gatewayURL, o.adminURL} {
 		if p, err := url.Parse(u); u != "" && (err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https") {
 			return usagef("%q is not a URL such as http://127.0.0.1:9080", u)
 		}
