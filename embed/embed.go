@@ -16,10 +16,14 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"go.etcd.io/etcd/api/v3/version"
 	etcdembed "go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"google.golang.org/grpc"
 )
+
+// Version is the version of etcd, such as 3.7.3.
+var Version = version.Version
 
 // DefaultListen is where etcd listens unless told otherwise, and where a
 // gateway looks for it.

@@ -59,7 +59,7 @@ func (c *Client) version(ctx context.Context, endpoint string) (string, error) {
 		Cluster string `json:"etcdcluster"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil || answer.Server == "" {
-		return "", notEtcd(endpoint, "/version says "+summary(body))
+		return "", notEtcd(endpoint, "/version answers "+summary(body))
 	}
 	if !atLeast34(answer.Cluster) {
 		return "", hintf("use etcd 3.4 or newer, or leave --etcd out to use the embedded one",
@@ -79,7 +79,7 @@ func atLeast34(version string) bool {
 
 func notEtcd(endpoint, why string) error {
 	return hintf("pass the client URLs of a running etcd as --etcd, or leave it out to use the embedded one",
-		"use the etcd at %s: %s, which is not etcd's answer", endpoint, why)
+		"use the etcd at %s: it is no etcd: %s", endpoint, why)
 }
 
 // summary is the beginning of an unexpected answer, as one line.
@@ -172,6 +172,8 @@ func explainDial(err error) error {
 		hint = "name etcd in --etcd as its certificate does"
 	case strings.Contains(text, "HTTP response to HTTPS client"):
 		hint = "write the endpoint as http://"
+	case errors.Is(err, io.EOF):
+		hint = "see whether it speaks http or https"
 	case strings.Contains(text, "tls: certificate required"), strings.Contains(text, "tls: bad certificate"):
 		hint = "pass a client certificate that etcd accepts as --etcd-cert and --etcd-key"
 	}

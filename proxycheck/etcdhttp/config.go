@@ -81,8 +81,8 @@ func (c Config) Normalize() (Config, error) {
 	for i, endpoint := range c.Endpoints {
 		u, err := url.Parse(endpoint)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return c, hintf("write its client URL, such as http://127.0.0.1:2379, with special characters of a password as %xx",
-				"use the etcd %q: not a URL", Redact(endpoint))
+			return c, hintf("write special characters of a password as %xx, or set "+PasswordEnv,
+				"use etcd: %q is not a URL such as http://127.0.0.1:2379", Redact(endpoint))
 		}
 		if err := c.take(u.User); err != nil {
 			return c, err

@@ -286,7 +286,7 @@ func TestStartErrors(t *testing.T) {
 		{"bad address", func(c *Config) { c.Listen = "127.0.0.1" }, nil, "missing port"},
 		{"no key", func(c *Config) { c.AdminKey = "" }, nil, "admin key is empty"},
 		{"no endpoint", func(c *Config) { c.Etcd.Endpoints = nil }, nil, "no etcd endpoint"},
-		{"bad endpoint", func(c *Config) { c.Etcd.Endpoints = []string{"127.0.0.1:2379"} }, nil, `the etcd "127.0.0.1:2379": not a URL`},
+		{"bad endpoint", func(c *Config) { c.Etcd.Endpoints = []string{"127.0.0.1:2379"} }, nil, `"127.0.0.1:2379" is not a URL`},
 		{"bad prefix", func(c *Config) { c.Prefix = "apisix/" }, nil, `"apisix/"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -87,8 +87,21 @@ func Start(cfg Config) (*Process, error) {
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", cfg.Path, err)
 	}
+	alive.Store(p, true)
 	go p.wait()
 	return p, nil
+}
+
+// alive holds every Process that has not ended.
+var alive sync.Map
+
+// KillAll kills every child that Start has started, with its group. It does not
+// wait for their end.
+func KillAll() {
+	alive.Range(func(p, _ any) bool {
+		_ = p.(*Process).cmd.Process.Kill()
+		return true
+	})
 }
 
 // wait waits for the child and then ends its whole group: a master that was
@@ -103,6 +116,7 @@ func (p *Process) wait() {
 	}
 	_ = syscall.Kill(-p.Pid(), syscall.SIGKILL)
 	p.err = p.cmd.Wait()
+	alive.Delete(p)
 	close(p.done)
 }
 

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"armrepro/bench"
+	"armrepro/bench/experiment"
+	"armrepro/bench/machine"
+)
+
+func newCheck(tool bench.Tool) *cobra.Command {
+	o := newRunOptions(tool)
+	output := "text"
+	cmd := &cobra.Command{
+		Use:   "check [flags]",
+		Short: "everything but the load: machine, ports, gateway, routes",
+		Long:  checkAbout + checkList(),
+		Args:  arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.complete(); err != nil {
+				return err
+			}
+			o.Logger = o.logs.logger(cmd.ErrOrStderr())
+			findings, err := experiment.Check(cmd.Context(), o.Config)
+			if err != nil {
+				return o.explain(cmd.Context(), err)
+			}
+			if output == "json" {
+				return writeJSON(cmd.OutOrStdout(), findings)
+			}
+			return writeFindings(cmd.OutOrStdout(), findings)
+		},
+	}
+	o.addGateway(cmd)
+	group(cmd, "Gateway", o.addScenario)
+	group(cmd, "Output", func(fs *pflag.FlagSet) {
+		addTextOrJSON(fs, &output)
+		o.logs.add(fs)
+	})
+	o.addPorts(cmd)
+	return cmd
+}
+
+// addTextOrJSON adds the output flag of a command without the formats of a
+// result.
+func addTextOrJSON(fs *pflag.FlagSet, output *string) {
+	fs.VarP(&choiceValue{value: output, what: "output format", choices: []string{"text", "json"}}, "output", "o", "print text or json")
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// checkList is what is looked for about the machine, for the help.
+func checkList() string {
+	var b strings.Builder
+	b.WriteString("\n\nLooks for this about the machine, as run does before, during and after the load. What it\nfinds is a warning of this code:\n")
+	for _, k := range machine.FindingKinds() {
+		fmt.Fprintf(&b, "  %-19s %s\n", k.Code, k.About)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// writeFindings prints one line for each thing that was checked.
+func writeFindings(w io.Writer, f *experiment.Findings) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	m := f.Machine
+	line("machine", "%s, %s, %d cores, %.1f GiB", orUnknown(m.CPU.Product), orUnknown(m.CPU.Core), m.Cores, float64(m.MemoryBytes)/(1<<30))
+	switch {
+	case f.Etcd.Embedded:
+		line("etcd", "%s, embedded", f.Etcd.Version)
+	case f.Etcd.Version != "":
+		line("etcd", "%s", f.Etcd.Version)
+	default:
+		line("etcd", "the gateway's own (not checked)")
+	}
+	line("gateway", "%s %s (%s)", f.Gateway.Name, f.Gateway.Version, f.Gateway.Kind)
+	if f.Gateway.Workers == nil {
+		line("workers", "cannot be seen")
+	} else {
+		line("workers", "%d running", *f.Gateway.Workers)
+	}
+	if p := f.Pins; p != nil {
+		line("pinned", "gateway on CPU %s, upstream on %s, load on %s", orUnknown(p.Gateway), p.Upstream, p.Load)
+	}
+	for _, r := range f.Routes {
+		line("route", "%s is live", r)
+	}
+	line("checks", "%d made: %s", len(f.Checks), strings.Join(f.Checks, " "))
+	for _, u := range f.Unchecked {
+		line("not checked", "%s: %s", u.Code, u.Why)
+	}
+	for _, warning := range f.Warnings {
+		line("warning", "%s: %s", warning.Code, warning.Text)
+		if warning.Hint != "" {
+			line("", "%s", warning.Hint)
+		}
+	}
+	line("after", "everything was stopped and removed")
+	return t.Flush()
+}

@@ -1,0 +1,166 @@
+// Package cli is armrepro's command line: a file for each group of commands,
+// which turns flags into a Config, calls one function, and prints what it
+// returns.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"armrepro/bench"
+	"armrepro/proxycheck"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInvalid     = 3
+	exitInterrupted = 130
+)
+
+// Program is how armrepro was called.
+type Program struct {
+	Version string
+	// Args are the arguments after the program's name.
+	Args  []string
+	Stdin io.Reader
+	// Results go to Stdout, everything else to Stderr.
+	Stdout, Stderr io.Writer
+}
+
+// usageError is a command line that cannot be meant: exit code 2.
+type usageError struct{ text, hint string }
+
+func (e *usageError) Error() string { return e.text }
+func (e *usageError) Hint() string  { return e.hint }
+
+func usagef(format string, args ...any) error {
+	return &usageError{text: fmt.Sprintf(format, args...)}
+}
+
+// invalidError says that there are figures, but that they do not count: exit
+// code 3.
+type invalidError struct{ reason string }
+
+func (e *invalidError) Error() string { return "the result is invalid: " + e.reason }
+
+// run finds the command, runs it, prints its error with what to do about it, and
+// returns the exit code.
+func (p Program) run(ctx context.Context) int {
+	root := p.newRoot()
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(p.Stderr, "armrepro: %v\n", err)
+	hint := hintOf(err)
+	switch {
+	case is[*signalError](err):
+		return exitInterrupted
+	case is[*invalidError](err):
+		return exitInvalid
+	case is[*usageError](err):
+		if hint != "" {
+			fmt.Fprintf(p.Stderr, "armrepro: %s\n", hint)
+		}
+		fmt.Fprintf(p.Stderr, "armrepro: see '%s --help'\n", strings.TrimSuffix(cmd.CommandPath(), " help"))
+		return exitUsage
+	}
+	if hint != "" {
+		fmt.Fprintf(p.Stderr, "\n%s\n", hint)
+	}
+	return exitFailed
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// hintOf returns the advice that err carries, or the empty string.
+func hintOf(err error) string {
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		return hinted.Hint()
+	}
+	return proxycheck.Hint(err)
+}
+
+// newRoot returns the command line with every command.
+func (p Program) newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:                        "armrepro",
+		Long:                       rootAbout,
+		Version:                    p.Version,
+		Args:                       cobra.ArbitraryArgs,
+		SuggestionsMinimumDistance: 2,
+		SilenceErrors:              true,
+		SilenceUsage:               true,
+		// The flags of a command that does not exist are nobody's.
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownCommand(cmd, args[0])
+		},
+	}
+	root.SetArgs(withCommand(p.Args))
+	root.SetIn(p.Stdin)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	root.SetVersionTemplate(versionLine(p.Version))
+	root.SetHelpFunc(printHelp)
+	root.SetFlagErrorFunc(flagError)
+	cobra.EnableCommandSorting = false
+	root.AddCommand(
+		newRun(p.tool()), newCheck(p.tool()), newLoad(), newUpstream(), newEtcd(), newGateway(p.Version),
+		newMachine(), newReport(), newVersion(p.Version),
+	)
+	root.SetHelpCommand(newHelp())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	describeCompletion(root)
+	return root
+}
+
+func (p Program) tool() bench.Tool { return bench.Tool{Name: "armrepro", Version: p.Version} }
+
+// withCommand adds the command run where args have none: run is what most want.
+func withCommand(args []string) []string {
+	asked := []string{"-h", "--help", "-v", "--version"}
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") && !slices.Contains(asked, args[0]) {
+		return append([]string{"run"}, args...)
+	}
+	return args
+}
+
+// unknownCommand is the error for a command that does not exist.
+func unknownCommand(root *cobra.Command, name string) error {
+	return &usageError{
+		text: fmt.Sprintf("unknown command %q", name),
+		hint: didYouMean(root.SuggestionsFor(name)),
+	}
+}
+
+// arguments makes sure that a command gets from least to most of them; what
+// names them.
+func arguments(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least {
+			return usagef("%s needs a %s", cmd.Name(), what)
+		}
+		if len(args) > most {
+			return usagef("%s: unexpected argument %q", cmd.Name(), args[most])
+		}
+		return nil
+	}
+}

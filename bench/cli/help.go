@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"armrepro/embed"
+)
+
+// headingKey is the annotation of a flag that names its group in the help.
+const headingKey = "heading"
+
+// group adds the flags that add defines to a command, under a heading in its
+// help.
+func group(cmd *cobra.Command, heading string, add func(*pflag.FlagSet)) {
+	set := pflag.NewFlagSet(heading, pflag.ContinueOnError)
+	set.SortFlags = false
+	add(set)
+	cmd.Flags().SortFlags = false
+	cmd.Flags().AddFlagSet(set)
+	set.VisitAll(func(f *pflag.Flag) {
+		f.Annotations = map[string][]string{headingKey: {heading}}
+		if choice, ok := f.Value.(*choiceValue); ok {
+			complete := cobra.FixedCompletions(choice.choices, cobra.ShellCompDirectiveNoFileComp)
+			if err := cmd.RegisterFlagCompletionFunc(f.Name, complete); err != nil {
+				panic(err) // A flag is defined twice: a mistake in this package.
+			}
+		}
+	})
+}
+
+// printHelp prints what a command does, its commands, and its flags in groups.
+func printHelp(cmd *cobra.Command, _ []string) {
+	w := cmd.OutOrStdout()
+	fmt.Fprintf(w, "%s\n\nUsage: %s\n", cmd.Long, cmd.UseLine())
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprint(w, "\nCommands:\n")
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				use := strings.ReplaceAll(c.Use, " [flags]", "")
+				fmt.Fprintf(w, "  %-17s %s\n", use, c.Short)
+			}
+		}
+	}
+	printFlags(w, cmd.Flags())
+	if !cmd.HasParent() {
+		fmt.Fprint(w, rootMore)
+	}
+}
+
+// printFlags prints a line for each flag, under the headings of their groups.
+func printFlags(w io.Writer, flags *pflag.FlagSet) {
+	heading := ""
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		next := "Other flags"
+		if of := f.Annotations[headingKey]; of != nil {
+			next = of[0]
+		}
+		if next != heading {
+			heading = next
+			fmt.Fprintf(w, "\n%s:\n", heading)
+		}
+		names, usage := describeFlag(f)
+		const column, width = 30, 100
+		if pad := column - utf8.RuneCountInString(names); pad > 0 {
+			names += strings.Repeat(" ", pad)
+		} else {
+			names += "\n" + strings.Repeat(" ", column)
+		}
+		fmt.Fprintln(w, names+wrapped(usage, width-column, column))
+	})
+}
+
+// describeFlag returns a flag as a person would type it, and what it means. The
+// word for its value is what its usage begins with in backquotes, or its type.
+func describeFlag(f *pflag.Flag) (names, usage string) {
+	value, usage := f.Value.Type(), f.Usage
+	if rest, ok := strings.CutPrefix(usage, "`"); ok {
+		value, usage, _ = strings.Cut(rest, "` ")
+	}
+	names = "      --" + f.Name
+	if f.Shorthand != "" {
+		names = "  -" + f.Shorthand + ", --" + f.Name
+	}
+	if value != "bool" {
+		names += " " + value
+	}
+	switch f.DefValue {
+	case "", "false", "[]", "0", "0s", "-1":
+	default:
+		usage += " (default " + strings.Trim(f.DefValue, "[]") + ")"
+	}
+	return names, usage
+}
+
+// wrapped breaks text into lines of at most width columns, the further ones
+// indented.
+func wrapped(text string, width, indent int) string {
+	var b strings.Builder
+	column := 0
+	for _, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case column == 0:
+		case column+1+n > width:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
+}
+
+// flagError says what is wrong with a flag, and which one may be meant.
+func flagError(cmd *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return &usageError{text: fmt.Sprintf("--%s: %v", bad.GetFlag().Name, bad.Unwrap()), hint: hintOf(bad.Unwrap())}
+	}
+	usage := &usageError{text: fmt.Sprintf("%s: %v", cmd.Name(), err)}
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return usage
+	}
+	if name := unknown.GetSpecifiedName(); unknown.GetSpecifiedShortnames() == "" {
+		usage.hint = didYouMean(similarFlags(cmd, name))
+	} else if cmd.Name() == "load" && name == "s" {
+		usage.hint = noScripts
+	}
+	return usage
+}
+
+// similarFlags lists the flags of cmd that name may be meant for. They are
+// compared as commands are, by cobra's own measure.
+func similarFlags(cmd *cobra.Command, name string) []string {
+	flags := &cobra.Command{SuggestionsMinimumDistance: 2}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	similar := flags.SuggestionsFor(name)
+	for i := range similar {
+		similar[i] = "--" + similar[i]
+	}
+	return similar
+}
+
+// didYouMean is the hint that one of words may be meant.
+func didYouMean(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return "did you mean " + orList(words) + "?"
+}
+
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "print this help, or that of a command",
+		Long:  "Prints the help of armrepro, or of a command.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownCommand(cmd.Root(), args[len(args)-len(rest):][0])
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
+}
+
+// describeCompletion puts cobra's command in the words of the others.
+func describeCompletion(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Short = "print a completion script for bash, zsh, fish or powershell"
+			c.Use = "completion SHELL"
+		}
+	}
+}
+
+func newVersion(version string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "print the version",
+		Long:  "Prints armrepro's version, and those of Go and etcd in it.",
+		Args:  arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprint(cmd.OutOrStdout(), versionLine(version))
+			return err
+		},
+	}
+}
+
+func versionLine(version string) string {
+	return fmt.Sprintf("armrepro %s %s/%s %s etcd v%s\n",
+		version, runtime.GOOS, runtime.GOARCH, runtime.Version(), embed.Version)
+}

@@ -1,0 +1,261 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"armrepro/bench"
+	"armrepro/bench/experiment"
+	"armrepro/bench/load"
+	"armrepro/bench/machine"
+)
+
+// loadOptions are the flags of load beside its Config.
+type loadOptions struct {
+	headers  []string
+	body     string
+	bodyFile string
+	latency  bool
+	output   string
+	hdr      string
+	eventsFD int
+}
+
+func newLoad() *cobra.Command {
+	cfg := load.Config{
+		Connections: load.DefaultConnections,
+		Threads:     load.DefaultThreads,
+		Duration:    load.DefaultDuration,
+		Timeout:     load.DefaultTimeout,
+	}
+	o := loadOptions{output: "wrk"}
+	cmd := &cobra.Command{
+		Use:   "load [flags] URL",
+		Short: "the load generator alone, with wrk's flags",
+		Long:  loadAbout,
+		Args:  arguments(1, 1, "URL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg.URL = args[0]
+			if cmd.Flags().Changed("unix-socket") && cfg.UnixSocket == "" {
+				return usagef("--unix-socket: no path is given")
+			}
+			if err := o.apply(&cfg); err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			if err := o.generate(ctx, cfg, cmd.OutOrStdout(), cmd.ErrOrStderr()); err != nil {
+				return interruption(ctx, err)
+			}
+			// An interrupted run has printed what it measured.
+			return context.Cause(ctx)
+		},
+	}
+	group(cmd, "Load", func(fs *pflag.FlagSet) {
+		addLoadFlags(fs, &cfg, "threads that share the connections")
+		fs.VarP((*rateValue)(&cfg.Rate), "rate", "R", "fixed rate in requests/s (default: a closed loop)")
+		fs.Var((*positiveValue)(&cfg.Requests), "until-requests", "end after so many answers, or after the duration")
+	})
+	group(cmd, "Request", func(fs *pflag.FlagSet) {
+		fs.StringArrayVarP(&o.headers, "header", "H", nil, "`HEADER` add this header (Name: value) to every request; repeatable")
+		fs.StringVar(&cfg.Method, "method", "", "`METHOD` method of the request (default GET, or POST with a body)")
+		fs.StringVar(&o.body, "body", "", "`TEXT` body of every request")
+		fs.StringVar(&o.bodyFile, "body-file", "", "`FILE` file with the body of every request")
+		fs.StringVar(&cfg.UnixSocket, "unix-socket", "", "`PATH` connect to this unix socket instead of the URL's host")
+	})
+	group(cmd, "Output", func(fs *pflag.FlagSet) {
+		fs.BoolVarP(&o.latency, "latency", "L", false, "print the latency distribution")
+		fs.VarP(&choiceValue{value: &o.output, what: "output format", choices: []string{"wrk", "json"}},
+			"output", "o", "print the result as wrk prints it (wrk) or as json")
+		fs.StringVar(&o.hdr, "hdr", "", "`FILE` write the latencies to this file as an HdrHistogram log")
+		fs.IntVar(&o.eventsFD, "events-fd", -1, "write progress as JSON lines to this file descriptor")
+		_ = fs.MarkHidden("events-fd")
+	})
+	return cmd
+}
+
+// addLoadFlags adds the flags that run and load share, with wrk's names.
+func addLoadFlags(fs *pflag.FlagSet, cfg *load.Config, threadsUsage string) {
+	fs.VarP((*timeValue)(&cfg.Duration), "duration", "d", "how long each run lasts")
+	fs.VarP((*countValue)(&cfg.Connections), "connections", "c", "connections to keep open")
+	fs.VarP((*countValue)(&cfg.Threads), "threads", "t", threadsUsage)
+	fs.VarP((*timeValue)(&cfg.Timeout), "timeout", "T", "how long an answer may take before it counts as a timeout")
+}
+
+// apply completes cfg by what the flags say.
+func (o *loadOptions) apply(cfg *load.Config) error {
+	var err error
+	if cfg.Header, err = parseHeaders(o.headers); err != nil {
+		return err
+	}
+	cfg.Body = []byte(o.body)
+	if o.bodyFile != "" {
+		if o.body != "" {
+			return usagef("load: --body and --body-file exclude each other")
+		}
+		if cfg.Body, err = os.ReadFile(o.bodyFile); err != nil {
+			return usagef("--body-file: %v", err)
+		}
+	}
+	if cfg.Method == "" && len(cfg.Body) > 0 {
+		cfg.Method = http.MethodPost
+	}
+	if err := cfg.Check(); err != nil {
+		return usagef("load: %v", err)
+	}
+	return nil
+}
+
+// generate runs the generator and prints what it measured.
+func (o *loadOptions) generate(ctx context.Context, cfg load.Config, stdout, stderr io.Writer) error {
+	if _, err := machine.RaiseNoFile(); err != nil {
+		fmt.Fprintf(stderr, "armrepro: %v\n", err)
+	}
+	// Its loops block without telling the scheduler: each keeps one of these,
+	// and a collection would wait for them. See package eventloop.
+	runtime.GOMAXPROCS(cfg.Threads + 1)
+	if !cfg.Secure() {
+		debug.SetGCPercent(-1)
+	}
+
+	runner, err := load.New(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	// Made before the load, so that a bad name costs nobody a measurement.
+	hdr, err := openOut("--hdr", o.hdr, true)
+	if err != nil {
+		return err
+	}
+	if o.output == "wrk" {
+		if err := runner.WriteHeader(stdout); err != nil {
+			return err
+		}
+	}
+	events := openEvents(o.eventsFD)
+	defer events.close()
+	measured, cpu, err := measureLoad(ctx, runner, events)
+	if err != nil {
+		return err
+	}
+	// Printed first: a full disk takes only the log.
+	printErr := o.print(stdout, stderr, measured, cpu, cfg)
+	return errors.Join(printErr, hdr.write(measured.WriteHDR))
+}
+
+// print prints what was measured, and doubts about it.
+func (o *loadOptions) print(stdout, stderr io.Writer, measured *load.Measurement, cpu time.Duration, cfg load.Config) error {
+	result, err := measured.Result()
+	if err != nil {
+		return err
+	}
+	run := bench.Run{Result: result}
+	if o.output == "wrk" {
+		err = measured.WriteWrk(stdout, o.latency)
+	} else {
+		err = writeRun(stdout, run, cpu)
+	}
+	// Whoever follows the events judges for itself.
+	if o.eventsFD >= 0 {
+		return err
+	}
+	for _, w := range bench.DoubtRun(&run, cfg.Connections) {
+		fmt.Fprintf(stderr, "armrepro: %s: %s\n  %s\n", w.Code, w.Text, w.Hint)
+	}
+	return err
+}
+
+// measureLoad runs the generator, and measures the CPU time of this process
+// meanwhile.
+func measureLoad(ctx context.Context, runner *load.Runner, events *eventWriter) (*load.Measurement, time.Duration, error) {
+	before, err := machine.CPUTime(os.Getpid())
+	if err != nil {
+		return nil, 0, err
+	}
+	events.send(experiment.LoadStarted, 0)
+	stop := events.follow(runner)
+	measured, err := runner.Run(ctx)
+	stop()
+	events.send(experiment.LoadEnded, runner.Completed())
+	if err != nil {
+		return nil, 0, err
+	}
+	after, err := machine.CPUTime(os.Getpid())
+	return measured, after - before, err
+}
+
+// writeRun prints a measurement as the JSON of one run.
+func writeRun(w io.Writer, run bench.Run, cpu time.Duration) error {
+	if run.Seconds > 0 {
+		cores := cpu.Seconds() / run.Seconds
+		run.CPU.Load = &cores
+	}
+	if rss, err := machine.PeakRSS(os.DirFS("/"), os.Getpid()); err == nil {
+		run.RSS.Load = &rss
+	}
+	return writeJSON(w, run)
+}
+
+// eventWriter sends load events to the process that asked for them. A nil file
+// means that nobody did.
+type eventWriter struct{ file *os.File }
+
+func openEvents(fd int) *eventWriter {
+	if fd < 0 {
+		return &eventWriter{}
+	}
+	return &eventWriter{file: os.NewFile(uintptr(fd), "events")}
+}
+
+func (w *eventWriter) close() {
+	if w.file != nil {
+		w.file.Close()
+	}
+}
+
+// send writes one event. Whoever asked may have gone; then nobody misses it.
+func (w *eventWriter) send(event string, completed uint64) {
+	if w.file == nil {
+		return
+	}
+	line, err := json.Marshal(experiment.Event{Name: event, Completed: completed})
+	if err == nil {
+		_, _ = w.file.Write(append(line, '\n'))
+	}
+}
+
+// follow sends the runner's progress until the returned function is called.
+func (w *eventWriter) follow(r *load.Runner) (stop func()) {
+	if w.file == nil {
+		return func() {}
+	}
+	ticker := time.NewTicker(500 * time.Millisecond)
+	done := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-ticker.C:
+				w.send(experiment.LoadProgress, r.Completed())
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(done)
+		<-stopped
+	}
+}

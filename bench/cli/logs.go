@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+)
+
+// logFlags are the flags that say what is logged and how.
+type logFlags struct {
+	level   string
+	format  string
+	quiet   bool
+	noColor bool
+}
+
+func (l *logFlags) add(fs *pflag.FlagSet) {
+	l.level, l.format = "info", "text"
+	fs.Var(&choiceValue{value: &l.level, what: "log level", choices: []string{"debug", "info", "warn", "error"}},
+		"log-level", "minimum log level: debug, info, warn or error")
+	fs.Var(&choiceValue{value: &l.format, what: "log format", choices: []string{"text", "json"}},
+		"log-format", "log as text or json, to standard error")
+	fs.BoolVarP(&l.quiet, "quiet", "q", false, "log only warnings and errors, show no progress")
+	l.addNoColor(fs)
+}
+
+func (l *logFlags) addNoColor(fs *pflag.FlagSet) {
+	fs.BoolVar(&l.noColor, "no-color", false, "use no colors; the variable NO_COLOR does the same")
+}
+
+// color says whether w may be written to in color.
+func (l *logFlags) color(w io.Writer) bool {
+	return !l.noColor && os.Getenv("NO_COLOR") == "" && isTerminal(w)
+}
+
+// logger returns the logger that the flags ask for.
+func (l *logFlags) logger(w io.Writer) zerolog.Logger {
+	level, err := zerolog.ParseLevel(l.level)
+	if err != nil || l.quiet {
+		level = max(level, zerolog.WarnLevel)
+	}
+	if l.format == "text" {
+		w = zerolog.ConsoleWriter{Out: w, NoColor: !l.color(w), TimeFormat: time.TimeOnly}
+	}
+	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// terminalWidth is the width of w in columns; 0 if it is no terminal.
+func terminalWidth(w io.Writer) int {
+	if !isTerminal(w) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(w.(*os.File).Fd()))
+	if err != nil {
+		return 0
+	}
+	const mostReadable = 120
+	return min(width, mostReadable)
+}

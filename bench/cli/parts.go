@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"armrepro/bench/experiment"
+	"armrepro/bench/machine"
+	"armrepro/embed"
+	"armrepro/proxycheck"
+	"armrepro/proxycheck/gateway"
+	"armrepro/upstream"
+)
+
+// server is a part that runs alone.
+type server interface {
+	Err() <-chan error
+	Close() error
+}
+
+// serve waits until ctx ends or the server does, and closes it. A signal is how
+// a server is meant to end, and no error.
+func serve(ctx context.Context, s server) error {
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-s.Err():
+	}
+	return errors.Join(err, s.Close())
+}
+
+// newPart is the command of a part that runs alone.
+func newPart(name, short, long string, add func(*pflag.FlagSet), run func(context.Context, zerolog.Logger) error) *cobra.Command {
+	var logs logFlags
+	cmd := &cobra.Command{
+		Use: name + " [flags]", Short: short, Long: long,
+		Args: arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return interruption(cmd.Context(), run(cmd.Context(), logs.logger(cmd.ErrOrStderr())))
+		},
+	}
+	group(cmd, "Flags", add)
+	group(cmd, "Output", logs.add)
+	return cmd
+}
+
+func newEtcd() *cobra.Command {
+	cfg := embed.Config{Listen: embed.DefaultListen}
+	return newPart("etcd", "the embedded etcd alone, until Ctrl-C", etcdAbout, func(fs *pflag.FlagSet) {
+		fs.StringVar(&cfg.Listen, "listen", cfg.Listen, "`ADDRESS` listen on this loopback address")
+		fs.StringVar(&cfg.Dir, "dir", "", "`DIR` make the data folder in this one (default: the temporary folder)")
+	}, func(ctx context.Context, log zerolog.Logger) error {
+		cfg.Logger = log
+		s, err := embed.Start(ctx, cfg)
+		if err != nil {
+			return proxycheck.ExplainListen(err, "--listen", cfg.Listen)
+		}
+		log.Info().Str("listen", s.Endpoint()).Str("version", s.Version()).Msg("etcd ready")
+		return serve(ctx, s)
+	})
+}
+
+const (
+	maxUpstreamThreads = 256
+	// upstreamMemory is where the upstream begins to collect garbage, in
+	// bytes: only a client's large requests leave as much behind.
+	upstreamMemory = 256 << 20
+)
+
+func newUpstream() *cobra.Command {
+	cfg := upstream.Config{Loops: 1}
+	controlFD := -1
+	return newPart("upstream", "the upstream alone, until Ctrl-C", upstreamAbout, func(fs *pflag.FlagSet) {
+		fs.StringSliceVar(&cfg.Listen, "listen", []string{"127.0.0.1:1980"}, "`ADDRESS,…` listen on these addresses")
+		fs.VarP((*countValue)(&cfg.Loops), "threads", "t", "threads that share the connections")
+		fs.IntVar(&controlFD, "control-fd", controlFD, "file descriptor of a socket to say on how many answers were sent")
+		_ = fs.MarkHidden("control-fd")
+	}, func(ctx context.Context, log zerolog.Logger) error {
+		if cfg.Loops < 1 || cfg.Loops > maxUpstreamThreads {
+			return usagef("--threads: %d is not between 1 and %d", cfg.Loops, maxUpstreamThreads)
+		}
+		raiseFiles(log)
+		// The loops keep a processor each, and a collection has to wait for
+		// them.
+		runtime.GOMAXPROCS(cfg.Loops + 1)
+		debug.SetGCPercent(-1)
+		debug.SetMemoryLimit(upstreamMemory)
+		s, err := upstream.Start(ctx, cfg)
+		if err != nil {
+			return proxycheck.ExplainListen(err, "--listen", cfg.Listen...)
+		}
+		log.Info().Strs("listen", s.Addrs()).Msg("upstream ready")
+		if controlFD >= 0 {
+			go experiment.ServeControl(os.NewFile(uintptr(controlFD), "control"), s.Answered)
+		}
+		return serve(ctx, s)
+	})
+}
+
+func raiseFiles(log zerolog.Logger) {
+	if _, err := machine.RaiseNoFile(); err != nil {
+		log.Warn().Err(err).Msg("could not raise the limit of open files")
+	}
+}
+
+// gatewayGC is how much garbage, in percent of what lives, the built-in gateway
+// lets gather. What lives is small, so the usual 100 would have it collect many
+// times a second under load.
+const gatewayGC = 800
+
+func newGateway(version string) *cobra.Command {
+	cfg := gateway.Config{Version: version, Etcd: proxycheck.Etcd{Endpoints: []string{"http://127.0.0.1:2379"}}}
+	return newPart("gateway", "the built-in gateway alone, until Ctrl-C", gatewayAbout, func(fs *pflag.FlagSet) {
+		fs.StringVar(&cfg.Listen, "listen", gateway.DefaultListen, "`ADDRESS` serve the routes on this address")
+		fs.StringVar(&cfg.AdminListen, "admin-listen", gateway.DefaultAdminListen, "`ADDRESS` address of the Admin API")
+		fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", gateway.DefaultPrometheusListen, "`ADDRESS` address of the metrics")
+		addEtcd(fs, &cfg.Etcd, "`URL,…` client URLs of etcd")
+		fs.StringVar(&cfg.Prefix, "etcd-prefix", gateway.DefaultPrefix, "`PREFIX` prefix of the keys in etcd")
+		fs.StringVar(&cfg.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one, which is logged)")
+	}, func(ctx context.Context, log zerolog.Logger) error {
+		cfg.Logger = log
+		if err := completeEtcd(&cfg.Etcd); err != nil {
+			return err
+		}
+		return runGateway(ctx, cfg)
+	})
+}
+
+// runGateway runs the built-in gateway until ctx ends or it does.
+func runGateway(ctx context.Context, cfg gateway.Config) error {
+	log := cfg.Logger
+	raiseFiles(log)
+	cfg.AdminKey = cmp.Or(cfg.AdminKey, os.Getenv(proxycheck.AdminKeyEnv))
+	if cfg.AdminKey == "" {
+		cfg.AdminKey = rand.Text()
+		log.Info().Str("admin-key", cfg.AdminKey).Msg("made an admin key")
+	}
+	// One worker has one core.
+	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(gatewayGC)
+	s, err := gateway.Start(ctx, cfg)
+	if errors.Is(err, gateway.ErrEtcd) {
+		return err
+	}
+	if err != nil {
+		return proxycheck.ExplainListen(err, "--listen, --admin-listen or --prometheus-listen", cfg.Listen, cfg.AdminListen, cfg.PrometheusListen)
+	}
+	log.Info().Str("listen", s.URL()).Str("admin", s.AdminURL()).Str("metrics", s.MetricsURL()).Msg("gateway ready")
+	return serve(ctx, s)
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"armrepro/bench"
+	benchreport "armrepro/bench/report"
+	"armrepro/proxycheck"
+)
+
+// outputFlags are the flags that say how results are printed.
+type outputFlags struct {
+	format     string
+	references bool
+}
+
+func (o *outputFlags) add(fs *pflag.FlagSet) {
+	formats := benchreport.Formats()
+	o.format = formats[0]
+	fs.VarP(&choiceValue{value: &o.format, what: "output format", choices: formats, alias: map[string]string{"md": "markdown"}},
+		"output", "o", "output format: "+orList(formats))
+	fs.BoolVar(&o.references, "references", false, "add the published figures of the same scenarios (text and markdown)")
+}
+
+// print writes results to w as the flags ask.
+func (o *outputFlags) print(w io.Writer, color bool, results ...bench.Result) error {
+	return benchreport.Write(w, o.format, results, benchreport.Options{
+		Color:      color,
+		Width:      terminalWidth(w),
+		References: o.references,
+	})
+}
+
+func newReport() *cobra.Command {
+	var (
+		output outputFlags
+		log    logFlags
+	)
+	cmd := &cobra.Command{
+		Use:   "report [flags] FILE...",
+		Short: "print or convert saved results",
+		Long:  reportAbout,
+		Args:  arguments(1, math.MaxInt, "FILE"),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			var results []bench.Result
+			for _, name := range names {
+				r, err := readResult(cmd.Context(), name, cmd.InOrStdin())
+				if err != nil {
+					return err
+				}
+				results = append(results, r)
+			}
+			out := cmd.OutOrStdout()
+			return output.print(out, log.color(out), results...)
+		},
+	}
+	group(cmd, "Output", func(fs *pflag.FlagSet) {
+		output.add(fs)
+		log.addNoColor(fs)
+	})
+	return cmd
+}
+
+// readResult reads the result in the file name, or from stdin if that is -. A
+// pipe that nobody writes to does not keep it from being interrupted.
+func readResult(ctx context.Context, name string, stdin io.Reader) (bench.Result, error) {
+	type answer struct {
+		result bench.Result
+		err    error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		r, err := openResult(name, stdin)
+		answers <- answer{r, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.result, a.err
+	case <-ctx.Done():
+		return bench.Result{}, interruption(ctx, ctx.Err())
+	}
+}
+
+func openResult(name string, stdin io.Reader) (bench.Result, error) {
+	in := stdin
+	if name == "-" {
+		name = "standard input"
+	} else {
+		f, err := os.Open(name)
+		if err != nil {
+			return bench.Result{}, err
+		}
+		defer f.Close()
+		in = f
+	}
+	r, err := benchreport.Read(in)
+	if err == nil {
+		return r, nil
+	}
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		// It names the file already.
+		return bench.Result{}, err
+	}
+	err = fmt.Errorf("read %s: %w", name, err)
+	if errors.Is(err, benchreport.ErrVersion) {
+		return bench.Result{}, &proxycheck.HintError{Err: err, Hint: "Print it with the version of armrepro that wrote it, or with a newer one."}
+	}
+	return bench.Result{}, err
+}

@@ -1,0 +1,313 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"armrepro/assets"
+	"armrepro/bench"
+	"armrepro/bench/experiment"
+	"armrepro/bench/load"
+	"armrepro/bench/machine"
+	benchreport "armrepro/bench/report"
+	"armrepro/proxycheck"
+)
+
+// runOptions are the flags of run and check.
+type runOptions struct {
+	experiment.Config
+	logs   logFlags
+	output outputFlags
+	load   load.Config
+
+	rate          runRate
+	sweep         sharesValue
+	runs          int
+	warmup        time.Duration
+	workers       int
+	upstreams     int
+	scenarioNames []string
+	save          string
+	force         bool
+}
+
+// newRunOptions returns the defaults, which are those of the published
+// benchmarks.
+func newRunOptions(tool bench.Tool) *runOptions {
+	return &runOptions{
+		Config: experiment.Config{Tool: tool, Gateway: experiment.Auto, Pin: machine.PinAuto, Ports: experiment.DefaultPorts()},
+		load: load.Config{
+			Connections: 16,
+			Duration:    time.Minute,
+			Timeout:     load.DefaultTimeout,
+		},
+		runs: 2, warmup: 5 * time.Second, workers: 1, upstreams: 1,
+	}
+}
+
+func newRun(tool bench.Tool) *cobra.Command {
+	o := newRunOptions(tool)
+	cmd := &cobra.Command{
+		Use:   "run [flags]",
+		Short: "measure both scenarios and print the table (the default)",
+		Long:  runAbout,
+		Args:  arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("threads") {
+				o.load.Threads = min(o.workers, o.load.Connections)
+			}
+			return o.run(cmd)
+		},
+	}
+	group(cmd, "Load", func(fs *pflag.FlagSet) {
+		addLoadFlags(fs, &o.load, "threads of the load generator (default: one for each of --workers)")
+		fs.VarP((*countValue)(&o.runs), "runs", "", "measured runs of each scenario")
+		fs.VarP((*timeValue)(&o.warmup), "warmup", "", "load before the first run of each scenario that is not measured")
+		fs.VarP(&o.rate, "rate", "R", "fixed rate in requests/s, or a share of the maximum (75%) (default: a closed loop)")
+		fs.Var(&o.sweep, "sweep", "also measure at these shares of the maximum: 10%,25%,50%,75%,90%")
+		o.addScenario(fs)
+	})
+	o.addGateway(cmd)
+	group(cmd, "Output", func(fs *pflag.FlagSet) {
+		o.output.add(fs)
+		fs.StringVar(&o.save, "save", "", "`FILE` also write the result as JSON to this file")
+		fs.BoolVar(&o.force, "force", false, "let --save replace a file")
+		o.logs.add(fs)
+	})
+	o.addPorts(cmd)
+	return cmd
+}
+
+func (o *runOptions) addScenario(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.scenarioNames, "scenario", assets.ScenarioNames(), "`NAME,…` scenarios to use: names, or YAML files")
+}
+
+// addGateway adds the flags that say what is measured, for run and check.
+func (o *runOptions) addGateway(cmd *cobra.Command) {
+	kinds := experiment.Kinds()
+	group(cmd, "Gateway", func(fs *pflag.FlagSet) {
+		fs.Var(&choiceValue{value: &o.Gateway, what: "kind", choices: kinds}, "gateway",
+			"what to measure: "+orList(kinds)+" (auto: native if APISIX is installed, otherwise attach)")
+		fs.StringVar(&o.APISIXHome, "apisix-home", "", "`DIR` folder of the installed APISIX (default: the usual places)")
+		fs.StringVar(&o.GatewayURL, "gateway-url", "", "`URL` data plane of the gateway to attach to (default http://127.0.0.1 with --gateway-port)")
+		fs.StringVar(&o.AdminURL, "admin-url", "", "`URL` Admin API of the gateway to attach to (default: port 9180, otherwise the gateway's)")
+		fs.StringVar(&o.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one; needed to attach)")
+		addEtcd(fs, &o.Etcd, "`URL,…` client URLs of an existing etcd to use instead of the embedded one")
+		fs.StringVar(&o.EtcdPrefix, "etcd-prefix", "", "`PREFIX` prefix of the gateway's keys in etcd (default: a new one)")
+		fs.VarP((*countValue)(&o.workers), "workers", "", "required number of gateway workers")
+		fs.VarP((*countValue)(&o.upstreams), "upstreams", "", "ports that the upstream listens on, counting up")
+		fs.StringVar(&o.Pin, "pin", o.Pin, "`CPUS` keep the processes on CPUs of their own: auto (with four or more), none, or a list for the gateway's workers, such as 2-3")
+	})
+}
+
+// addEtcd adds the flags that say how to reach an etcd.
+func addEtcd(fs *pflag.FlagSet, cfg *proxycheck.Etcd, usage string) {
+	fs.StringSliceVar(&cfg.Endpoints, "etcd", cfg.Endpoints, usage)
+	fs.StringVar(&cfg.User, "etcd-user", "", "`USER` user of that etcd; its password is read from $"+proxycheck.EtcdPasswordEnv)
+	fs.StringVar(&cfg.CACert, "etcd-cacert", "", "`FILE` authority that signed etcd's certificate, in PEM (default: the system's)")
+	fs.StringVar(&cfg.Cert, "etcd-cert", "", "`FILE` client certificate for etcd, in PEM")
+	fs.StringVar(&cfg.Key, "etcd-key", "", "`FILE` key of that certificate, in PEM")
+}
+
+// completeEtcd takes the password from the environment and checks the flags.
+func completeEtcd(cfg *proxycheck.Etcd) error {
+	if len(cfg.Endpoints) == 0 {
+		if cfg.User+cfg.CACert+cfg.Cert+cfg.Key != "" {
+			return usagef("--etcd-user, --etcd-cacert, --etcd-cert and --etcd-key need --etcd")
+		}
+		return nil
+	}
+	cfg.Password = os.Getenv(proxycheck.EtcdPasswordEnv)
+	var err error
+	if *cfg, err = cfg.Normalize(); err != nil {
+		return usagef("--etcd: %v; %s", err, proxycheck.Hint(err))
+	}
+	return nil
+}
+
+// addPorts adds the flags that choose ports.
+func (o *runOptions) addPorts(cmd *cobra.Command) {
+	group(cmd, "Ports", func(fs *pflag.FlagSet) {
+		for _, p := range o.Ports.All() {
+			fs.IntVar(p.Number, p.Flag, *p.Number, "`PORT` port of the "+p.Name)
+		}
+	})
+}
+
+// complete checks the flags, reads the scenarios and fills in the Config.
+func (o *runOptions) complete() error {
+	o.AdminKey = cmp.Or(o.AdminKey, os.Getenv(proxycheck.AdminKeyEnv))
+	for _, n := range []struct {
+		flag     string
+		n, limit int
+	}{{"--workers", o.workers, 1024}, {"--upstreams", o.upstreams, 1000}, {"--runs", o.runs, 1000}} {
+		if n.n < 1 || n.n > n.limit {
+			return usagef("%s: %d is not between 1 and %d", n.flag, n.n, n.limit)
+		}
+	}
+	if o.Gateway == experiment.Builtin && o.workers != 1 {
+		return usagef("--workers: the built-in gateway has one")
+	}
+	if p := o.EtcdPrefix; p != "" && (!strings.HasPrefix(p, "/") || strings.HasSuffix(p, "/")) {
+		return usagef("--etcd-prefix: %q has to begin with a slash and not to end with one", p)
+	}
+	if err := o.checkPorts(); err != nil {
+		return err
+	}
+	if err := completeEtcd(&o.Etcd); err != nil {
+		return err
+	}
+	for _, u := range []string{o.GatewayURL, o.AdminURL} {
+		if p, err := url.Parse(u); u != "" && (err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https") {
+			return usagef("%q is not a URL such as http://127.0.0.1:9080", u)
+		}
+	}
+	o.Settings = o.settings()
+	return o.readScenarios()
+}
+
+func (o *runOptions) settings() bench.Settings {
+	return bench.Settings{
+		DurationS:   o.load.Duration.Seconds(),
+		WarmupS:     o.warmup.Seconds(),
+		Connections: o.load.Connections,
+		Threads:     o.load.Threads,
+		Runs:        o.runs,
+		Workers:     o.workers,
+		Upstreams:   o.upstreams,
+		TimeoutS:    o.load.Timeout.Seconds(),
+		Rate:        float64(o.rate.rate),
+		RateShare:   o.rate.share,
+		Sweep:       o.sweep,
+	}
+}
+
+// checkPorts makes sure that each port is one, and has one use.
+func (o *runOptions) checkPorts() error {
+	users := map[int]string{}
+	take := func(port int, flag string) error {
+		if port < 1 || port > 65535 {
+			return usagef("--%s: %d is not a port", flag, port)
+		}
+		if other, taken := users[port]; taken {
+			return usagef("--%s and --%s: both are port %d", other, flag, port)
+		}
+		users[port] = flag
+		return nil
+	}
+	for _, p := range o.Ports.All() {
+		if err := take(*p.Number, p.Flag); err != nil {
+			return err
+		}
+	}
+	for i := 1; i < o.upstreams; i++ {
+		if err := take(o.Ports.Upstream+i, "upstreams"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readScenarios finds the scenarios by name, or else as files.
+func (o *runOptions) readScenarios() error {
+	for _, name := range o.scenarioNames {
+		s, err := readScenario(name)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(o.Scenarios, func(have bench.Scenario) bool { return have.Name == s.Name }) {
+			return usagef("--scenario: %s is there twice", s.Name)
+		}
+		o.Scenarios = append(o.Scenarios, s)
+	}
+	if len(o.Scenarios) == 0 {
+		return usagef("--scenario: there is none")
+	}
+	return nil
+}
+
+func readScenario(name string) (bench.Scenario, error) {
+	if text, err := assets.Scenario(name); err == nil {
+		return bench.ReadScenario(strings.NewReader(string(text)))
+	}
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return bench.Scenario{}, usagef("--scenario: %q is neither a file nor one of %s", name, strings.Join(assets.ScenarioNames(), ", "))
+	}
+	if err != nil {
+		return bench.Scenario{}, usagef("--scenario: %v", err)
+	}
+	defer f.Close()
+	s, err := bench.ReadScenario(f)
+	if err != nil {
+		return bench.Scenario{}, usagef("--scenario: %s: %v", name, err)
+	}
+	return s, nil
+}
+
+// run measures, and saves and prints the result.
+func (o *runOptions) run(cmd *cobra.Command) error {
+	if err := o.complete(); err != nil {
+		return err
+	}
+	check := o.load
+	check.URL, check.Rate = "http://127.0.0.1", float64(o.rate.rate)
+	if err := check.Check(); err != nil {
+		return usagef("run: %v", err)
+	}
+	saved, err := openOut("--save", o.save, o.force)
+	if err != nil {
+		return err
+	}
+	status := newProgress(cmd.ErrOrStderr(), &o.logs)
+	o.Logger, o.Progress = o.logs.logger(status), status
+	status.log = o.Logger
+	ctx := cmd.Context()
+	result, err := experiment.Run(ctx, o.Config)
+	status.clear()
+	err = o.explain(ctx, err)
+	if result == nil {
+		return err
+	}
+	// Saved first: what was measured survives a terminal that has gone.
+	out := cmd.OutOrStdout()
+	saveErr := saved.write(func(w io.Writer) error {
+		return benchreport.Write(w, "json", []bench.Result{*result}, benchreport.Options{})
+	})
+	if outErr := errors.Join(saveErr, o.output.print(out, o.logs.color(out), *result)); outErr != nil {
+		return errors.Join(err, outErr)
+	}
+	if err == nil && result.Verdict == bench.Invalid {
+		return &invalidError{invalidReason(result)}
+	}
+	return err
+}
+
+// explain says which flag or signal is behind an error of an experiment.
+func (o *runOptions) explain(ctx context.Context, err error) error {
+	if bad, ok := errors.AsType[*experiment.PinError](err); ok {
+		return usagef("--pin: %v", bad)
+	}
+	return interruption(ctx, err)
+}
+
+// invalidReason is the first warning that makes the result invalid.
+func invalidReason(r *bench.Result) string {
+	for _, w := range r.Warnings {
+		if w.Invalid {
+			return w.Text
+		}
+	}
+	return string(r.Verdict)
+}

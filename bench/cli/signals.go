@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"armrepro/proxycheck/process"
+)
+
+// signalError is the cause of a context that a signal ended: exit code 130.
+type signalError struct{ signal os.Signal }
+
+func (e *signalError) Error() string {
+	if number, ok := e.signal.(syscall.Signal); ok {
+		return "interrupted by " + unix.SignalName(number)
+	}
+	return "interrupted by " + e.signal.String()
+}
+
+// interruption returns the signal that ended ctx if there was one, otherwise
+// err. An error that only says that the context was canceled tells nobody why.
+func interruption(ctx context.Context, err error) error {
+	if stopped, ok := context.Cause(ctx).(*signalError); ok && err != nil {
+		return stopped
+	}
+	return err
+}
+
+const (
+	// takeDownLimit bounds how long a command may take to end after a signal.
+	// Each part is given some seconds: load 5, gateway 10, upstream 3, etcd 3,
+	// and a request to a gateway or etcd that hangs 5.
+	takeDownLimit = 60 * time.Second
+	// repeatGap is how soon a further Ctrl-C may be the first one again, sent
+	// on by a wrapper: nobody presses it twice in that time and means it.
+	repeatGap = time.Second
+	// hurryLimit is what removing routes and keys may take after that.
+	hurryLimit = time.Second
+)
+
+// Signals are those that Main wants to be told of.
+func Signals() []os.Signal {
+	// A reader that goes away must not end the program before it has taken
+	// everything down: writing fails instead. Not ignored, which children
+	// would inherit.
+	all := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGPIPE}
+	// Under nohup a hang-up is to be ignored.
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
+}
+
+// Main runs the command that p names until it ends or a signal ends it, and
+// returns the exit code. The first signal ends the command, which then takes
+// down what it started.
+//
+// The same signal often comes twice: timeout(1) sends it to its child and then to
+// the whole group, a closing terminal hangs up twice, wrappers pass on what the
+// group already had. So a repeat is no second wish. Only a Ctrl-C or SIGQUIT at
+// least a second after the first cuts taking down short.
+func Main(p Program, signals <-chan os.Signal) int {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	done := make(chan int, 1)
+	go func() { done <- p.run(ctx) }()
+	var first time.Time
+	hurried := false
+	var limit <-chan time.Time
+	for {
+		select {
+		case code := <-done:
+			return code
+		case <-limit:
+			fmt.Fprintln(p.Stderr, "armrepro: could not take everything down in time")
+			return exitInterrupted
+		case s := <-signals:
+			switch {
+			case s == syscall.SIGPIPE:
+			case first.IsZero():
+				first, limit = time.Now(), time.After(takeDownLimit)
+				cancel(&signalError{s})
+			case !hurried && meant(s, time.Since(first)):
+				hurried = true
+				// With its children dead, nothing is left to wait for but
+				// the removal of routes and keys.
+				process.KillAll()
+				limit = time.After(hurryLimit)
+			}
+		}
+	}
+}
+
+// meant says whether a signal that comes so long after the first one is a wish
+// of its own.
+func meant(s os.Signal, after time.Duration) bool {
+	return (s == syscall.SIGINT || s == syscall.SIGQUIT) && after >= repeatGap
+}

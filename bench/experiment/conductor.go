@@ -1,0 +1,240 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"armrepro/bench"
+	"armrepro/bench/machine"
+	"armrepro/embed"
+	"armrepro/proxycheck"
+	"armrepro/proxycheck/process"
+)
+
+// conductor holds what a run has started, in the order in which it was.
+type conductor struct {
+	cfg    Config
+	log    zerolog.Logger
+	result *bench.Result
+
+	fit        *fitness
+	etcdConfig proxycheck.Etcd
+	folder     *proxycheck.Folder
+	etcd       *embed.Server
+	upstream   *process.Process
+	control    net.Conn // to the upstream
+	gateway    proxycheck.Gateway
+}
+
+// ownProgram is this program as it was when it was started, also where its file
+// has been replaced since.
+const ownProgram = "/proc/self/exe"
+
+// setUp brings everything up that the measurement needs: etcd, the upstream and
+// the gateway, in this order. Whatever it has started is there to be taken down
+// even when it fails.
+func (c *conductor) setUp(ctx context.Context) error {
+	if err := checkProc(); err != nil {
+		return err
+	}
+	if err := c.raiseFiles(); err != nil {
+		return err
+	}
+	m, evidence := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts(), Calibrate: true})
+	c.result.Machine = m
+	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.Core)).Int("cores", m.Cores).Bool("emulated", m.Emulated).Msg("machine")
+	var err error
+	if c.fit, err = newFitness(m, evidence, c.cfg.Settings.Workers, c.cfg.Pin); err != nil {
+		return err
+	}
+
+	// A gateway of a killed run that is still ending holds its ports.
+	if err := proxycheck.Sweep(ctx, ""); err != nil {
+		return err
+	}
+	plan, err := c.planGateway(ctx)
+	if err != nil {
+		return err
+	}
+	if err := proxycheck.CheckPorts(ctx, c.ports(plan)); err != nil {
+		return err
+	}
+	if err := c.fit.calm(ctx, c.result); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context, *gatewayPlan) error{c.startEtcd, c.startUpstream, c.startGateway} {
+		if err := step(ctx, plan); err != nil {
+			return err
+		}
+	}
+	// Workers that cannot be seen are noticed by whoever needs them.
+	workers, _ := c.gateway.Workers()
+	if err := c.pin(workers); err != nil {
+		return err
+	}
+	c.fit.begin(c, workers)
+	return nil
+}
+
+// checkProc makes sure that /proc numbers the processes as this one does: it is
+// where the gateway's workers and the holders of ports are found.
+func checkProc() error {
+	self, err := os.Readlink("/proc/self")
+	if err != nil || self == strconv.Itoa(os.Getpid()) {
+		return nil // What cannot be read is named by whoever needs it.
+	}
+	return &proxycheck.HintError{
+		Err:  fmt.Errorf("/proc is that of another pid namespace: it has this process as %s, which is %d", self, os.Getpid()),
+		Hint: "Mount a /proc of this namespace's own, such as with 'unshare --pid --fork --mount-proc'.",
+	}
+}
+
+// spareFiles are the open files that a run needs beside the connections.
+const spareFiles = 256
+
+// raiseFiles raises the limit of open files, and makes sure that it is enough
+// for every process of the run: children inherit it.
+func (c *conductor) raiseFiles() error {
+	files, err := machine.RaiseNoFile()
+	if err != nil {
+		c.log.Warn().Err(err).Uint64("limit", files).Msg("could not raise the limit of open files")
+	}
+	if need := uint64(c.cfg.Settings.Connections + spareFiles); files > 0 && files < need {
+		return &proxycheck.HintError{
+			Err:  fmt.Errorf("only %d files may be open at once, and this run needs %d", files, need),
+			Hint: fmt.Sprintf("Raise the limit with 'ulimit -n %d', as root if the hard limit is lower, or use fewer --connections.", need),
+		}
+	}
+	return nil
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return s
+}
+
+// ports lists what has to be free before anything is started.
+func (c *conductor) ports(plan *gatewayPlan) []proxycheck.Port {
+	var ports []proxycheck.Port
+	for i := range c.cfg.Settings.Upstreams {
+		ports = append(ports, proxycheck.Port{Name: "upstream", Number: c.cfg.Ports.Upstream + i, Flag: "--upstream-port"})
+	}
+	if plan.needsEtcd() && len(c.cfg.Etcd.Endpoints) == 0 {
+		ports = append(ports, proxycheck.Port{Name: "etcd", Number: c.cfg.Ports.Etcd, Flag: "--etcd-port"})
+	}
+	return append(ports, plan.ports(c.cfg.Ports)...)
+}
+
+// startEtcd starts the embedded etcd, or looks at the one that was given.
+func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
+	if !plan.needsEtcd() {
+		return nil
+	}
+	if len(c.cfg.Etcd.Endpoints) > 0 {
+		c.etcdConfig = c.cfg.Etcd
+		version, err := proxycheck.CheckEtcd(ctx, c.etcdConfig, c.cfg.EtcdPrefix)
+		if err != nil {
+			return err
+		}
+		c.result.Etcd = bench.EtcdInfo{Version: version}
+		return nil
+	}
+	begin := time.Now()
+	var err error
+	if c.folder, err = proxycheck.NewFolder("etcd"); err != nil {
+		return err
+	}
+	listen := loopback(c.cfg.Ports.Etcd)
+	server, err := embed.Start(ctx, embed.Config{Listen: listen, Dir: c.folder.Path(), Logger: c.log})
+	if err != nil {
+		return proxycheck.ExplainListen(err, "--etcd-port", listen)
+	}
+	c.etcd = server
+	c.etcdConfig.Endpoints = []string{server.Endpoint()}
+	c.result.Etcd = bench.EtcdInfo{Version: server.Version(), Embedded: true}
+	c.log.Info().Str("version", server.Version()).Str("url", server.Endpoint()).Stringer("in", time.Since(begin).Round(time.Millisecond)).Msg("etcd ready")
+	return nil
+}
+
+// whileUp returns a context that ends when something that was started ends by
+// itself; its cause says what and how.
+func (c *conductor) whileUp(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var etcd <-chan error
+	if c.etcd != nil {
+		etcd = c.etcd.Err()
+	}
+	// Taking down clears the fields.
+	upstream, gateway := c.upstream, c.gateway
+	go func() {
+		select {
+		case <-ctx.Done():
+		case err := <-etcd:
+			cancel(fmt.Errorf("etcd ended: %w", err))
+		case <-upstream.Done():
+			cancel(fmt.Errorf("the upstream ended: %w", ending(upstream)))
+		case <-gateway.Done():
+			cancel(gateway.Err())
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// ending says how a child ended.
+func ending(p *process.Process) error {
+	if err := p.Err(); err != nil {
+		return fmt.Errorf("%w %s", err, p.Tail())
+	}
+	return errors.New("exit code 0")
+}
+
+// upstreamStop bounds the wait for the upstream to end after SIGTERM.
+const upstreamStop = 3 * time.Second
+
+// tearDown takes everything down again, in the reverse order: the gateway needs
+// etcd to remove its route. It may be called twice.
+func (c *conductor) tearDown() error {
+	var errs []error
+	if c.gateway != nil {
+		errs = append(errs, c.gateway.Close())
+		c.collectWarnings()
+		c.gateway = nil
+	}
+	if c.upstream != nil {
+		errs = append(errs, c.upstream.Stop(syscall.SIGTERM, upstreamStop))
+		errs = append(errs, c.control.Close())
+		c.upstream = nil
+	}
+	if c.etcd != nil {
+		errs = append(errs, c.etcd.Close())
+		c.etcd = nil
+	}
+	if c.folder != nil {
+		errs = append(errs, c.folder.Remove())
+		c.folder = nil
+	}
+	return errors.Join(errs...)
+}
+
+// collectWarnings takes over what the gateway has to say of itself.
+func (c *conductor) collectWarnings() {
+	warner, ok := c.gateway.(proxycheck.Warner)
+	if !ok {
+		return
+	}
+	for _, w := range warner.Warnings() {
+		c.result.Warn(bench.Warning{Code: w.Code, Text: w.Text, Hint: w.Hint})
+	}
+}
+
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -1,0 +1,141 @@
+// Package experiment conducts a measurement: it brings up etcd, the upstream
+// and the gateway, watches the machine, measures, and takes everything down
+// again. It is the only package that knows them all.
+package experiment
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"armrepro/bench"
+	"armrepro/proxycheck"
+)
+
+// The kinds of gateway, as Config.Gateway names them.
+const (
+	Auto    = "auto"
+	Native  = "native"
+	Attach  = "attach"
+	Builtin = "builtin"
+)
+
+// Kinds lists the kinds of gateway, the default first.
+func Kinds() []string { return []string{Auto, Native, Attach, Builtin} }
+
+// Config says what is measured and with what.
+type Config struct {
+	// Tool names the program that measures.
+	Tool bench.Tool
+	// Settings are the choices that move the figures.
+	Settings  bench.Settings
+	Scenarios []bench.Scenario
+	// Pin is how processes are kept on CPUs, as machine.PlanPins takes it.
+	Pin string
+
+	// Gateway is one of Kinds.
+	Gateway string
+	// APISIXHome is the folder of the installed APISIX; empty means the usual
+	// places.
+	APISIXHome string
+	// GatewayURL is the data plane to attach to; empty means Ports.Gateway on
+	// this machine. AdminURL is its Admin API; empty means to look for it.
+	GatewayURL, AdminURL string
+	// AdminKey is the Admin API's key; empty means a random one.
+	AdminKey string
+	// Etcd is an existing etcd; no endpoints mean the embedded one.
+	Etcd       proxycheck.Etcd
+	EtcdPrefix string
+
+	Ports    Ports
+	Logger   zerolog.Logger
+	Progress bench.Progress
+}
+
+// Ports are the TCP ports that an experiment uses.
+type Ports struct {
+	Upstream, Gateway, Admin, Etcd, Control, Prometheus, TLS int
+}
+
+// DefaultPorts are those of the published benchmarks.
+func DefaultPorts() Ports {
+	return Ports{Upstream: 1980, Gateway: 9080, Admin: 9180, Etcd: 2379, Control: 9090, Prometheus: 9091, TLS: 9443}
+}
+
+// Port is one of Ports with its name, and the flag that chooses it.
+type Port struct {
+	Number     *int
+	Name, Flag string
+}
+
+// All lists the ports.
+func (p *Ports) All() []Port {
+	return []Port{
+		{&p.Upstream, "upstream", "upstream-port"},
+		{&p.Gateway, "gateway", "gateway-port"},
+		{&p.Admin, "Admin API", "admin-port"},
+		{&p.Etcd, "embedded etcd", "etcd-port"},
+		{&p.Control, "control API", "control-port"},
+		{&p.Prometheus, "metrics", "prometheus-port"},
+		{&p.TLS, "TLS listener", "tls-port"},
+	}
+}
+
+// Run measures. The result holds what was measured even with an error; it is
+// nil if that is nothing.
+func Run(ctx context.Context, cfg Config) (*bench.Result, error) {
+	c := newConductor(cfg)
+	err := c.setUp(ctx)
+	if err == nil {
+		running, stop := c.whileUp(ctx)
+		err = bench.Measure(running, c.benchConfig(), c.result)
+		stop()
+		workers, _ := c.gateway.Workers()
+		c.fit.end(c, workers)
+	}
+	if downErr := c.tearDown(); downErr != nil {
+		c.log.Warn().Err(downErr).Msg("could not take everything down cleanly")
+	}
+	if len(c.result.Scenarios) == 0 {
+		return nil, err
+	}
+	c.result.Judge(err != nil)
+	return c.result, err
+}
+
+func newConductor(cfg Config) *conductor {
+	return &conductor{cfg: cfg, log: cfg.Logger, result: &bench.Result{
+		Schema:    bench.Schema,
+		Tool:      cfg.Tool,
+		Started:   time.Now().UTC().Truncate(time.Second),
+		Settings:  cfg.Settings,
+		Scenarios: []bench.ScenarioResult{},
+		Warnings:  []bench.Warning{},
+	}}
+}
+
+// benchConfig is what was set up, as package bench needs it.
+func (c *conductor) benchConfig() bench.Config {
+	return bench.Config{
+		Settings:     c.result.Settings,
+		Scenarios:    c.cfg.Scenarios,
+		Gateway:      benchGateway{c.gateway, c.nodes()},
+		Generator:    childGenerator{cpus: c.fit.pins.Load},
+		UpstreamURL:  "http://" + c.nodes()[0] + c.cfg.Scenarios[0].Path,
+		UpstreamPID:  c.upstream.Pid(),
+		EtcdEmbedded: c.etcd != nil,
+		Progress:     c.cfg.Progress,
+		Root:         os.DirFS("/"),
+	}
+}
+
+// nodes are the addresses of the upstream.
+func (c *conductor) nodes() []string {
+	var nodes []string
+	for i := range c.cfg.Settings.Upstreams {
+		nodes = append(nodes, loopback(c.cfg.Ports.Upstream+i))
+	}
+	return nodes
+}

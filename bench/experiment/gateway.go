@@ -1,0 +1,141 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"armrepro/bench"
+	"armrepro/proxycheck"
+)
+
+// gatewayPlan is which gateway is going to be measured, decided before anything
+// is started.
+type gatewayPlan struct {
+	kind    string
+	install *proxycheck.Install
+}
+
+// planGateway decides on the gateway: what was asked for, or else an installed
+// APISIX, or else one that already answers.
+func (c *conductor) planGateway(ctx context.Context) (*gatewayPlan, error) {
+	kind := c.cfg.Gateway
+	if kind == Attach || kind == Builtin {
+		return &gatewayPlan{kind: kind}, nil
+	}
+	install, err := proxycheck.Find(ctx, proxycheck.FindConfig{Home: c.cfg.APISIXHome})
+	if err == nil {
+		c.log.Info().Str("version", install.Version.String()).Str("home", install.Home).
+			Str("openresty", install.OpenResty.Version).Str("at", install.OpenResty.Path).Msg("found APISIX")
+		if len(install.Others) > 0 {
+			c.log.Info().Strs("homes", install.Others).Msg("found further installs; --apisix-home chooses one")
+		}
+		return &gatewayPlan{kind: Native, install: install}, nil
+	}
+	if kind == Auto && c.cfg.APISIXHome == "" && errors.Is(err, proxycheck.ErrNotInstalled) && proxycheck.AnswersAsAPISIX(ctx, c.gatewayAddress()) {
+		c.log.Info().Str("url", c.gatewayAddress()).Msg("no APISIX is installed, but a gateway answers")
+		return &gatewayPlan{kind: Attach}, nil
+	}
+	return nil, err
+}
+
+// needsEtcd says whether the gateway is one that brings no etcd.
+func (p *gatewayPlan) needsEtcd() bool { return p.kind != Attach }
+
+// ports lists the ports that the gateway is going to listen on.
+func (plan *gatewayPlan) ports(p Ports) []proxycheck.Port {
+	all := []proxycheck.Port{
+		{Name: "gateway", Number: p.Gateway, Flag: "--gateway-port"},
+		{Name: "gateway's Admin API", Number: p.Admin, Flag: "--admin-port"},
+		{Name: "gateway's metrics", Number: p.Prometheus, Flag: "--prometheus-port"},
+		{Name: "gateway's control API", Number: p.Control, Flag: "--control-port"},
+		{Name: "gateway's TLS", Number: p.TLS, Flag: "--tls-port"},
+	}
+	switch plan.kind {
+	case Builtin:
+		return all[:3]
+	case Native:
+		if plan.install.Version.Major < 3 {
+			// Its Admin API is on the data plane's port.
+			return slices.Delete(all, 1, 2)
+		}
+		return all
+	}
+	return nil
+}
+
+// startGateway starts the gateway, or attaches to it.
+func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
+	var err error
+	cfg, ports := c.cfg, c.cfg.Ports
+	switch plan.kind {
+	case Native:
+		c.gateway, err = proxycheck.StartNative(ctx, proxycheck.NativeConfig{
+			Install: plan.install,
+			Workers: cfg.Settings.Workers,
+			Ports: proxycheck.NativePorts{
+				Data: ports.Gateway, Admin: ports.Admin, Control: ports.Control,
+				Prometheus: ports.Prometheus, TLS: ports.TLS,
+			},
+			Etcd: c.etcdConfig, EtcdPrefix: cfg.EtcdPrefix, AdminKey: cfg.AdminKey,
+			Load:   cfg.loaded(),
+			Logger: c.log,
+		})
+	case Attach:
+		c.gateway, err = proxycheck.Attach(ctx, proxycheck.AttachConfig{
+			GatewayURL: c.gatewayAddress(), AdminURL: cfg.AdminURL, AdminKey: cfg.AdminKey, Logger: c.log,
+		})
+	case Builtin:
+		c.gateway, err = proxycheck.StartBuiltin(ctx, proxycheck.BuiltinConfig{
+			Port: ports.Gateway, AdminPort: ports.Admin, PrometheusPort: ports.Prometheus,
+			Etcd: c.etcdConfig, EtcdPrefix: cfg.EtcdPrefix, AdminKey: cfg.AdminKey, Logger: c.log,
+		})
+	}
+	if err != nil {
+		return err
+	}
+	info := c.gateway.Info()
+	c.result.Gateway = bench.GatewayInfo{
+		Kind: info.Kind, Name: info.Name, Version: info.Version, Plugins: info.Plugins,
+	}
+	c.log.Info().Str("name", info.Name).Str("version", info.Version).Str("url", c.gateway.URL()).Msg("gateway ready")
+	return nil
+}
+
+// benchGateway is the gateway as package bench needs it.
+type benchGateway struct {
+	proxycheck.Gateway
+	nodes []string
+}
+
+// Apply makes the scenario's route live.
+func (g benchGateway) Apply(ctx context.Context, s bench.Scenario) error {
+	body, err := s.RouteBody(g.nodes)
+	if err != nil {
+		return err
+	}
+	return g.Gateway.Apply(ctx, proxycheck.Route{
+		Path:           s.Path,
+		Body:           body,
+		WantBody:       s.Expect.Body,
+		WantHeaders:    s.Expect.Headers,
+		WithoutHeaders: s.Expect.AbsentHeaders,
+		Metric:         s.Expect.Metric,
+	})
+}
+
+// gatewayAddress is the URL of the data plane to attach to.
+func (c *conductor) gatewayAddress() string {
+	if c.cfg.GatewayURL != "" {
+		return strings.TrimSuffix(c.cfg.GatewayURL, "/")
+	}
+	return "http://" + loopback(c.cfg.Ports.Gateway)
+}
+
+// loaded is how long the gateway is loaded with one route.
+func (c Config) loaded() time.Duration {
+	s := c.Settings
+	return time.Duration((s.WarmupS + float64(s.Runs)*s.DurationS) * float64(time.Second))
+}
