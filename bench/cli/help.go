@@ -39,11 +39,15 @@ func group(cmd *cobra.Command, heading string, add func(*pflag.FlagSet)) {
 // printHelp prints what a command does, its commands, and its flags in groups.
 func printHelp(cmd *cobra.Command, _ []string) {
 	w := cmd.OutOrStdout()
-	fmt.Fprintf(w, "%s\n\nUsage: %s\n", cmd.Long, cmd.UseLine())
+	fmt.Fprintln(w, cmd.Long)
+	if cmd.IsAdditionalHelpTopicCommand() {
+		return
+	}
+	fmt.Fprintf(w, "\nUsage: %s\n", cmd.UseLine())
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprint(w, "\nCommands:\n")
 		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
+			if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
 				use := strings.ReplaceAll(c.Use, " [flags]", "")
 				fmt.Fprintf(w, "  %-17s %s\n", use, c.Short)
 			}
@@ -191,6 +195,11 @@ func describeCompletion(root *cobra.Command) {
 			c.Use = "completion SHELL"
 		}
 	}
+}
+
+// newTopic is a text that only help shows.
+func newTopic(name, short, long string) *cobra.Command {
+	return &cobra.Command{Use: name, Short: short, Long: long}
 }
 
 func newVersion(version string) *cobra.Command {

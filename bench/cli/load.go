@@ -169,8 +169,14 @@ func (o *loadOptions) print(stdout, stderr io.Writer, measured *load.Measurement
 	if o.eventsFD >= 0 {
 		return err
 	}
+	for _, cause := range result.Causes {
+		fmt.Fprintf(stderr, "armrepro: first error of its kind: %s\n", cause)
+	}
 	for _, w := range bench.DoubtRun(&run, cfg.Connections) {
 		fmt.Fprintf(stderr, "armrepro: %s: %s\n  %s\n", w.Code, w.Text, w.Hint)
+	}
+	if run.Requests == 0 {
+		err = errors.Join(err, errors.New("nothing was answered"))
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/url"
@@ -20,7 +21,7 @@ import (
 	"armrepro/bench/experiment"
 	"armrepro/bench/load"
 	"armrepro/bench/machine"
-	benchreport "armrepro/bench/report"
+	"armrepro/bench/report"
 	"armrepro/proxycheck"
 )
 
@@ -131,7 +132,7 @@ func completeEtcd(cfg *proxycheck.Etcd) error {
 	cfg.Password = os.Getenv(proxycheck.EtcdPasswordEnv)
 	var err error
 	if *cfg, err = cfg.Normalize(); err != nil {
-		return usagef("--etcd: %v; %s", err, proxycheck.Hint(err))
+		return &usageError{text: fmt.Sprintf("--etcd: %v", err), hint: hintOf(err)}
 	}
 	return nil
 }
@@ -283,7 +284,7 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	// Saved first: what was measured survives a terminal that has gone.
 	out := cmd.OutOrStdout()
 	saveErr := saved.write(func(w io.Writer) error {
-		return benchreport.Write(w, "json", []bench.Result{*result}, benchreport.Options{})
+		return report.Write(w, "json", []bench.Result{*result}, report.Options{})
 	})
 	if outErr := errors.Join(saveErr, o.output.print(out, o.logs.color(out), *result)); outErr != nil {
 		return errors.Join(err, outErr)

@@ -117,3 +117,14 @@ func TestProgressWithoutTerminal(t *testing.T) {
 		t.Errorf("wrote %q to what is no terminal", out.String())
 	}
 }
+
+// TestScenarioExample reads the scenario file that the help shows.
+func TestScenarioExample(t *testing.T) {
+	t.Parallel()
+	_, example, _ := strings.Cut(scenarioAbout, "\n\n")
+	example, _, _ = strings.Cut(example, "\n\n")
+	s, err := bench.ReadScenario(strings.NewReader(example))
+	if err != nil || s.Name != "limited" || len(s.Plugins()) != 2 || s.Expect.Metric == "" {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
