@@ -93,7 +93,7 @@ func (r *runner) scenario(ctx context.Context, s Scenario) error {
 	}
 	m := &measuring{runner: r, title: s.Title, target: r.Gateway.URL() + s.Path, workers: r.countWorkers()}
 	if warmup := seconds(r.Settings.WarmupS); warmup > 0 {
-		if _, err := r.load(ctx, s.Title+", warm-up", m.config(warmup, 0), nil); err != nil {
+		if _, err := r.load(ctx, s.Title+", warm-up", m.config(warmup, r.Settings.Rate), nil); err != nil {
 			return err
 		}
 	}
@@ -145,11 +145,15 @@ func (m *measuring) config(lasts time.Duration, rate float64) load.Config {
 func (m *measuring) maximum(ctx context.Context) error {
 	run, err := m.run(ctx, "for the maximum", 0)
 	m.into.Maximum = run
-	if err == nil && run.Requests == 0 {
-		err = errors.New("nothing was answered in the run for the maximum")
+	if err == nil && run.QPS == 0 {
+		err = errNoMaximum
 	}
 	return err
 }
+
+// errNoMaximum says that there is nothing to take shares of. A share of it would
+// be the rate 0, which is a closed loop.
+var errNoMaximum = errors.New("nothing was answered, so there is no maximum to take shares of")
 
 // sweep measures at every share of the maximum that was asked for.
 func (m *measuring) sweep(ctx context.Context) error {
@@ -164,6 +168,9 @@ func (m *measuring) sweep(ctx context.Context) error {
 	maximum := *m.into.QPS
 	if m.into.Maximum != nil {
 		maximum = m.into.Maximum.QPS
+	}
+	if maximum == 0 {
+		return errNoMaximum
 	}
 	for _, share := range m.Settings.Sweep {
 		run, err := m.run(ctx, fmt.Sprintf("at %.0f%% of the maximum", 100*share), share*maximum)

@@ -45,11 +45,17 @@ type fakeGenerator struct {
 	failAt  int
 	err     error
 	partial Run
+	// silent has nothing answered.
+	silent bool
 }
 
 func (g *fakeGenerator) Load(_ context.Context, cfg load.Config, on Observer) (Run, error) {
 	g.calls++
-	*g.log = append(*g.log, fmt.Sprintf("load %s for %s", cfg.URL, cfg.Duration))
+	entry := fmt.Sprintf("load %s for %s", cfg.URL, cfg.Duration)
+	if cfg.Rate > 0 {
+		entry += fmt.Sprintf(" at %g/s", cfg.Rate)
+	}
+	*g.log = append(*g.log, entry)
 	on.Started()
 	on.Progress(1)
 	// Some CPU time has to pass for the clocks to show.
@@ -58,6 +64,9 @@ func (g *fakeGenerator) Load(_ context.Context, cfg load.Config, on Observer) (R
 	on.Ended()
 	if g.calls == g.failAt {
 		return g.partial, g.err
+	}
+	if g.silent {
+		return Run{Result: load.Result{Seconds: 1}}, nil
 	}
 	return testRun(1000), nil
 }
@@ -145,6 +154,48 @@ func TestMeasureWithoutWarmup(t *testing.T) {
 	}
 	if strings.Contains(strings.Join(log, "\n"), "for 0s") || len(log) != 7 {
 		t.Errorf("did\n%s", strings.Join(log, "\n"))
+	}
+}
+
+// TestRates has every load run at the rate that was asked for, or a share of what
+// was measured.
+func TestRates(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		settings Settings
+		silent   bool
+		want     []string
+		err      error
+	}{
+		{"fixed", Settings{Rate: 200}, false, []string{"5s at 200/s", "1m0s at 200/s"}, nil},
+		{"share", Settings{RateShare: 0.5}, false, []string{"5s", "1m0s", "1m0s at 500/s"}, nil},
+		{"sweep", Settings{Sweep: []float64{0.25, 0.5}}, false, []string{"5s", "1m0s", "1m0s at 250/s", "1m0s at 500/s"}, nil},
+		{"fixed and sweep", Settings{Rate: 200, Sweep: []float64{0.25}}, false, []string{"5s at 200/s", "1m0s at 200/s", "1m0s", "1m0s at 250/s"}, nil},
+		{"share of nothing", Settings{RateShare: 0.5}, true, []string{"5s", "1m0s"}, errNoMaximum},
+		{"sweep of nothing", Settings{Sweep: []float64{0.25}}, true, []string{"5s", "1m0s"}, errNoMaximum},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var log []string
+			cfg, _, generator := testConfig(&log)
+			generator.silent = tt.silent
+			cfg.Scenarios = cfg.Scenarios[:1]
+			cfg.Settings.Runs = 1
+			cfg.Settings.Rate, cfg.Settings.RateShare, cfg.Settings.Sweep = tt.settings.Rate, tt.settings.RateShare, tt.settings.Sweep
+			if err := Measure(t.Context(), cfg, &Result{Settings: cfg.Settings}); !errors.Is(err, tt.err) {
+				t.Errorf("error %v, want %v", err, tt.err)
+			}
+			var got []string
+			for _, entry := range log {
+				if load, ok := strings.CutPrefix(entry, "load http://127.0.0.1:9080/hello for "); ok {
+					got = append(got, load)
+				}
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("loads %q, want %q", got, tt.want)
+			}
+		})
 	}
 }
 

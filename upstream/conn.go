@@ -22,6 +22,8 @@ type conn struct {
 	in []byte
 	// out is what the client has not taken yet.
 	out []byte
+	// unsent counts the answers that out ends with or the loop collects.
+	unsent uint64
 	// pending is a request whose body is being read.
 	pending *pending
 }

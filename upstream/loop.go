@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/cpu"
 	"golang.org/x/sys/unix"
 
 	"armrepro/upstream/eventloop"
@@ -40,6 +42,13 @@ type loop struct {
 	// full holds listeners that are not watched because no descriptor was
 	// left for a further connection.
 	full []int
+	// answered counts the answers that were handed to the kernel whole.
+	answered uint64
+	// published is answered for other threads, as of the last round. Its cache
+	// line is the loop's alone.
+	_         cpu.CacheLinePad
+	published atomic.Uint64
+	_         cpu.CacheLinePad
 }
 
 func newLoop(s *Server) (*loop, error) {
@@ -72,6 +81,7 @@ func (l *loop) run() error {
 				return err
 			}
 		}
+		l.published.Store(l.answered)
 		if l.now.After(next) {
 			next = l.now.Add(tick)
 			if err := l.tick(); err != nil {
@@ -297,12 +307,14 @@ func (l *loop) answer(c *conn, r *request, body []byte) {
 	}
 	c.closing = !r.keepAlive()
 	c.since = l.now
+	c.unsent++
 }
 
 func (l *loop) refuse(c *conn, status int) {
 	l.out = l.answers.appendError(l.out, status)
 	c.closing, c.pending, c.in = true, nil, nil
 	c.since = l.now
+	c.unsent++
 }
 
 // flush sends the answers collected, and keeps what the client does not take.
@@ -330,6 +342,8 @@ func (l *loop) flush(c *conn) {
 		return
 	}
 	c.out = nil
+	l.answered += c.unsent
+	c.unsent = 0
 	if c.closing && !c.lingering {
 		c.lingering = true
 		c.since = l.now

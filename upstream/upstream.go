@@ -54,6 +54,7 @@ type Server struct {
 	loops     []*loop
 	threads   sync.WaitGroup
 	stop      atomic.Bool
+	close     sync.Once
 	errs      chan error
 }
 
@@ -138,17 +139,27 @@ func (s *Server) Addrs() []string { return s.addrs }
 // Err delivers what ended a loop, if anything did.
 func (s *Server) Err() <-chan error { return s.errs }
 
+// Answered counts the answers, errors included, that clients were sent so far, at
+// most one round of a loop ago. It may be called at any time.
+func (s *Server) Answered() uint64 {
+	var n uint64
+	for _, l := range s.loops {
+		n += l.published.Load()
+	}
+	return n
+}
+
 // Close stops the loops and closes every connection. It may be called twice.
 func (s *Server) Close() error {
-	s.stop.Store(true)
-	s.threads.Wait()
-	for _, l := range s.loops {
-		l.close()
-	}
-	s.loops = nil
-	for _, fd := range s.listeners {
-		unix.Close(fd)
-	}
-	s.listeners = nil
+	s.close.Do(func() {
+		s.stop.Store(true)
+		s.threads.Wait()
+		for _, l := range s.loops {
+			l.close()
+		}
+		for _, fd := range s.listeners {
+			unix.Close(fd)
+		}
+	})
 	return nil
 }

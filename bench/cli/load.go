@@ -121,10 +121,10 @@ func (o *loadOptions) generate(ctx context.Context, cfg load.Config, stdout, std
 	if _, err := machine.RaiseNoFile(); err != nil {
 		fmt.Fprintf(stderr, "armrepro: %v\n", err)
 	}
-	if cfg.Loops() {
-		// They block without telling the scheduler: each keeps one of these,
-		// and a collection would wait for them. See package eventloop.
-		runtime.GOMAXPROCS(cfg.Threads + 1)
+	// Its loops block without telling the scheduler: each keeps one of these,
+	// and a collection would wait for them. See package eventloop.
+	runtime.GOMAXPROCS(cfg.Threads + 1)
+	if !cfg.Secure() {
 		debug.SetGCPercent(-1)
 	}
 
@@ -133,24 +133,24 @@ func (o *loadOptions) generate(ctx context.Context, cfg load.Config, stdout, std
 		return err
 	}
 	// Made before the load, so that a bad name costs nobody a measurement.
-	hdr, err := createHDR(o.hdr)
+	hdr, err := openOut("--hdr", o.hdr, true)
 	if err != nil {
 		return err
 	}
 	if o.output == "wrk" {
 		if err := runner.WriteHeader(stdout); err != nil {
-			return errors.Join(err, hdr.write(nil))
+			return err
 		}
 	}
 	events := openEvents(o.eventsFD)
 	defer events.close()
 	measured, cpu, err := measureLoad(ctx, runner, events)
 	if err != nil {
-		return errors.Join(err, hdr.write(nil))
+		return err
 	}
 	// Printed first: a full disk takes only the log.
 	printErr := o.print(stdout, stderr, measured, cpu, cfg)
-	return errors.Join(printErr, hdr.write(measured))
+	return errors.Join(printErr, hdr.write(measured.WriteHDR))
 }
 
 // print prints what was measured, and doubts about it.
@@ -192,42 +192,6 @@ func measureLoad(ctx context.Context, runner *load.Runner, events *eventWriter) 
 	}
 	after, err := machine.CPUTime(os.Getpid())
 	return measured, after - before, err
-}
-
-// hdrFile is the file for the HdrHistogram log; nil if none was asked for.
-type hdrFile struct{ *os.File }
-
-// createHDR makes the file, if there is a name.
-func createHDR(name string) (*hdrFile, error) {
-	if name == "" {
-		return nil, nil
-	}
-	f, err := os.Create(name)
-	if err != nil {
-		return nil, usagef("load: --hdr: %v", err)
-	}
-	return &hdrFile{f}, nil
-}
-
-// write writes the log. Without a measurement, or when that fails, no regular
-// file is left.
-func (f *hdrFile) write(m *load.Measurement) error {
-	if f == nil {
-		return nil
-	}
-	var err error
-	if m != nil {
-		err = m.WriteHDR(f)
-	}
-	info, statErr := f.Stat()
-	err = errors.Join(err, statErr, f.Close())
-	if (m == nil || err != nil) && statErr == nil && info.Mode().IsRegular() {
-		err = errors.Join(err, os.Remove(f.Name()))
-	}
-	if err != nil {
-		return fmt.Errorf("write the HdrHistogram log: %w", err)
-	}
-	return nil
 }
 
 // writeRun prints a measurement as the JSON of one run.

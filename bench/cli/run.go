@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"armrepro/bench/experiment"
 	"armrepro/bench/load"
 	"armrepro/bench/machine"
+	benchreport "armrepro/bench/report"
 	"armrepro/proxycheck"
 )
 
@@ -37,6 +39,7 @@ type runOptions struct {
 	upstreams     int
 	scenarioNames []string
 	save          string
+	force         bool
 }
 
 // newRunOptions returns the defaults, which are those of the published
@@ -79,6 +82,7 @@ func newRun(tool bench.Tool) *cobra.Command {
 	group(cmd, "Output", func(fs *pflag.FlagSet) {
 		o.output.add(fs)
 		fs.StringVar(&o.save, "save", "", "`FILE` also write the result as JSON to this file")
+		fs.BoolVar(&o.force, "force", false, "let --save replace a file")
 		o.logs.add(fs)
 	})
 	o.addPorts(cmd)
@@ -262,7 +266,7 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	if err := check.Check(); err != nil {
 		return usagef("run: %v", err)
 	}
-	saved, err := createSave(o.save)
+	saved, err := openOut("--save", o.save, o.force)
 	if err != nil {
 		return err
 	}
@@ -278,7 +282,9 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	}
 	// Saved first: what was measured survives a terminal that has gone.
 	out := cmd.OutOrStdout()
-	saveErr := saved.write(*result)
+	saveErr := saved.write(func(w io.Writer) error {
+		return benchreport.Write(w, "json", []bench.Result{*result}, benchreport.Options{})
+	})
 	if outErr := errors.Join(saveErr, o.output.print(out, o.logs.color(out), *result)); outErr != nil {
 		return errors.Join(err, outErr)
 	}

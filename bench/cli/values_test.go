@@ -3,8 +3,6 @@ package cli
 import (
 	"bytes"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -117,60 +115,5 @@ func TestProgressWithoutTerminal(t *testing.T) {
 	p.End(nil)
 	if out.Len() > 0 {
 		t.Errorf("wrote %q to what is no terminal", out.String())
-	}
-}
-
-func TestSave(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	name := filepath.Join(dir, "result.json")
-	if err := os.WriteFile(name, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err := createSave(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text, _ := os.ReadFile(name); string(text) != "old" || s == nil {
-		t.Errorf("a run that failed has overwritten the file: %q", text)
-	}
-	s, err = createSave(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.write(bench.Result{Schema: bench.Schema}); err != nil {
-		t.Fatal(err)
-	}
-	if text, _ := os.ReadFile(name); !strings.Contains(string(text), bench.Schema) {
-		t.Errorf("saved %q", text)
-	}
-	if info, err := os.Stat(name); err != nil || info.Mode() != 0o600 {
-		t.Errorf("the mode of the file has changed: %v, %v", info.Mode(), err)
-	}
-	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
-		t.Errorf("%d files are left, want 1", len(entries))
-	}
-	// A link goes on leading where it led; what is no file stays what it is.
-	link := filepath.Join(dir, "link")
-	if err := os.Symlink(name, link); err != nil {
-		t.Fatal(err)
-	}
-	for _, special := range []string{link, os.DevNull} {
-		before, _ := os.Lstat(special)
-		s, err := createSave(special)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.write(bench.Result{Schema: bench.Schema}); err != nil {
-			t.Fatal(err)
-		}
-		if after, err := os.Lstat(special); err != nil || after.Mode() != before.Mode() {
-			t.Errorf("%s was %v and is %v, %v", special, before.Mode(), after.Mode(), err)
-		}
-	}
-	for _, bad := range []string{dir, filepath.Join(dir, "no/such/folder")} {
-		if _, err := createSave(bad); err == nil {
-			t.Errorf("%s is accepted", bad)
-		}
 	}
 }
