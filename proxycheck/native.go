@@ -96,7 +96,10 @@ type native struct {
 func StartNative(ctx context.Context, cfg NativeConfig) (Gateway, error) {
 	cfg.setDefaults()
 	var err error
-	if cfg.Etcd, err = cfg.Etcd.Normalize(); err != nil {
+	if cfg.Etcd, err = cfg.Etcd.Normalize(); err == nil {
+		err = checkForAPISIX(cfg.Etcd, cfg.Install)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("start APISIX: %w", err)
 	}
 	n := &native{cfg: cfg, etcdPrefix: cmp.Or(cfg.EtcdPrefix, ownEtcdPrefix+randomHex(4)), secrets: masks(cfg.AdminKey, cfg.Etcd.Password)}

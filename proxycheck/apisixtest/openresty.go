@@ -63,7 +63,7 @@ func OpenResty() int {
 			fmt.Fprintln(os.Stderr, "nginx: [alert]", err)
 			return 1
 		}
-		fmt.Fprintf(os.Stderr, "nginx version: openresty/%s\nconfigure arguments: --prefix=%s/nginx --with-http_stub_status_module --add-module=../ngx_lua-0.10.26\n", version, filepath.Dir(filepath.Dir(self)))
+		fmt.Fprintf(os.Stderr, "nginx version: openresty/%s\nconfigure arguments: --prefix=%s/nginx --with-http_stub_status_module --add-module=../ngx_lua-0.10.26 --add-module=../apisix-nginx-module-1.19.8\n", version, filepath.Dir(filepath.Dir(self)))
 		return 0
 	case opts["-s"] != "":
 		return signalMaster(opts["-p"], opts["-s"])
