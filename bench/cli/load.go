@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -142,9 +143,7 @@ func (o *loadOptions) generate(ctx context.Context, cfg load.Config, stdout, std
 			return err
 		}
 	}
-	events := openEvents(o.eventsFD)
-	defer events.close()
-	measured, cpu, err := measureLoad(ctx, runner, events)
+	measured, cpu, err := measureLoad(ctx, runner, openEvents(o.eventsFD))
 	if err != nil {
 		return err
 	}
@@ -183,16 +182,16 @@ func (o *loadOptions) print(stdout, stderr io.Writer, measured *load.Measurement
 
 // measureLoad runs the generator, and measures the CPU time of this process
 // meanwhile.
-func measureLoad(ctx context.Context, runner *load.Runner, events *eventWriter) (*load.Measurement, time.Duration, error) {
+func measureLoad(ctx context.Context, runner *load.Runner, on events) (*load.Measurement, time.Duration, error) {
 	before, err := process.CPUTime(os.Getpid())
 	if err != nil {
 		return nil, 0, err
 	}
-	events.send(experiment.LoadStarted, 0)
-	stop := events.follow(runner)
+	on.send(experiment.LoadStarted, 0)
+	stop := on.follow(runner)
 	measured, err := runner.Run(ctx)
 	stop()
-	events.send(experiment.LoadEnded, runner.Completed())
+	on.send(experiment.LoadEnded, runner.Completed())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -212,56 +211,43 @@ func writeRun(w io.Writer, run bench.Run, cpu time.Duration) error {
 	return writeJSON(w, run)
 }
 
-// eventWriter sends load events to the process that asked for them. A nil file
-// means that nobody did.
-type eventWriter struct{ file *os.File }
+// events tell the process that started this one how its load goes. A nil encoder
+// means that nobody asked.
+type events struct{ to *json.Encoder }
 
-func openEvents(fd int) *eventWriter {
+func openEvents(fd int) events {
 	if fd < 0 {
-		return &eventWriter{}
+		return events{}
 	}
-	return &eventWriter{file: os.NewFile(uintptr(fd), "events")}
+	return events{json.NewEncoder(os.NewFile(uintptr(fd), "events"))}
 }
 
-func (w *eventWriter) close() {
-	if w.file != nil {
-		w.file.Close()
-	}
-}
-
-// send writes one event. Whoever asked may have gone; then nobody misses it.
-func (w *eventWriter) send(event string, completed uint64) {
-	if w.file == nil {
-		return
-	}
-	line, err := json.Marshal(experiment.Event{Name: event, Completed: completed})
-	if err == nil {
-		_, _ = w.file.Write(append(line, '\n'))
+// send sends one event. Whoever asked may have gone; then nobody misses it.
+func (e events) send(name string, completed uint64) {
+	if e.to != nil {
+		_ = e.to.Encode(experiment.Event{Name: name, Completed: completed})
 	}
 }
 
 // follow sends the runner's progress until the returned function is called.
-func (w *eventWriter) follow(r *load.Runner) (stop func()) {
-	if w.file == nil {
-		return func() {}
-	}
-	ticker := time.NewTicker(500 * time.Millisecond)
+func (e events) follow(r *load.Runner) (stop func()) {
 	done := make(chan struct{})
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		const every = 500 * time.Millisecond
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
-				w.send(experiment.LoadProgress, r.Completed())
+				e.send(experiment.LoadProgress, r.Completed())
 			case <-done:
 				return
 			}
 		}
-	}()
+	})
 	return func() {
-		ticker.Stop()
 		close(done)
-		<-stopped
+		sending.Wait()
 	}
 }

@@ -14,7 +14,7 @@ var rooms = map[string][]string{
 	"upstream":           {},
 	"assets":             {},
 	"proxycheck/process": {},
-	"proxycheck":         {"assets", "proxycheck/process", "bench/machine"},
+	"proxycheck":         {"assets", "proxycheck/process"},
 	"bench/load":         {"upstream"},
 	"bench/machine":      {"proxycheck/process"},
 	"bench/fitness":      {"bench/machine", "proxycheck/process"},
