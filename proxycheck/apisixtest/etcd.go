@@ -104,7 +104,7 @@ func writeCertificate(t testing.TB, certFile, keyFile string) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		DNSNames: []string{"localhost"},
-		IsCA: true, BasicConstraintsValid: true,
+		IsCA:     true, BasicConstraintsValid: true,
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {

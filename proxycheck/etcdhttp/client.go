@@ -118,9 +118,9 @@ func (c *Client) postTo(ctx context.Context, endpoint, path string, body []byte)
 		if err != nil {
 			return nil, err
 		}
-		resp, err := c.send(ctx, http.MethodPost, endpoint+path, token, body)
+		resp, err := c.send(ctx, endpoint, path, token, body)
 		if refused, ok := errors.AsType[*statusError](err); !ok || !refused.badToken() || !first {
-			return resp, c.explain(err)
+			return resp, err
 		}
 		c.mu.Lock()
 		c.token = ""
@@ -139,9 +139,9 @@ func (c *Client) login(ctx context.Context, endpoint string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("log in to etcd: %w", err)
 	}
-	resp, err := c.send(ctx, http.MethodPost, endpoint+"/v3/auth/authenticate", "", body)
+	resp, err := c.send(ctx, endpoint, "/v3/auth/authenticate", "", body)
 	if err != nil {
-		return "", c.explain(err)
+		return "", err
 	}
 	defer resp.Body.Close()
 	var answer struct {
@@ -154,9 +154,14 @@ func (c *Client) login(ctx context.Context, endpoint string) (string, error) {
 	return c.token, nil
 }
 
-// send makes one request. An answer other than 200 is a *statusError.
-func (c *Client) send(ctx context.Context, method, url, token string, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+// send makes one request: a POST, or a GET without a body. An answer other than
+// 200 is an error.
+func (c *Client) send(ctx context.Context, endpoint, path, token string, body []byte) (*http.Response, error) {
+	method := http.MethodPost
+	if body == nil {
+		method = http.MethodGet
+	}
+	req, err := http.NewRequestWithContext(ctx, method, endpoint+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("ask etcd: %w", err)
 	}
@@ -166,12 +171,12 @@ func (c *Client) send(ctx context.Context, method, url, token string, body []byt
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask etcd: %w", err)
+		return nil, &Error{err: fmt.Errorf("ask etcd: %w", err), hint: dialHint(err)}
 	}
-	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, enough))
-		resp.Body.Close()
-		return nil, &statusError{url: url, status: resp.Status, code: resp.StatusCode, text: summary(text)}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
 	}
-	return resp, nil
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, enough))
+	return nil, explain(&statusError{endpoint: endpoint, path: path, status: resp.Status, text: summary(text)})
 }
