@@ -95,10 +95,6 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("ask etcd: %s%s answered %s: %s", e.endpoint, e.path, e.status, e.text)
 }
 
-func (e *statusError) badToken() bool {
-	return strings.Contains(e.text, "invalid auth token") || strings.Contains(e.text, "revision of auth store is old")
-}
-
 // refusals are the answers that users run into, by what etcd's message holds.
 var refusals = []struct{ said, what, hint string }{
 	{"user name is empty", "it wants a user and a password", "pass --etcd-user USER and set " + PasswordEnv},

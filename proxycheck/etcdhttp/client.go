@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -23,9 +22,6 @@ type Client struct {
 	// last is the endpoint that answered last, and is asked first.
 	last atomic.Uint32
 	http *http.Client
-	// token proves the login; it is made when it is first needed.
-	mu    sync.Mutex
-	token string
 }
 
 // New makes a client. It reads the certificates and asks nothing yet.
@@ -98,10 +94,13 @@ func (c *Client) Post(ctx context.Context, path string, request any) (*http.Resp
 	count := uint32(len(c.cfg.Endpoints))
 	for i := range count {
 		at := (first + i) % count
-		resp, err := c.postTo(ctx, c.cfg.Endpoints[at], path, body)
+		token, err := c.login(ctx, c.cfg.Endpoints[at])
 		if err == nil {
-			c.last.Store(at)
-			return resp, nil
+			var resp *http.Response
+			if resp, err = c.send(ctx, c.cfg.Endpoints[at], path, token, body); err == nil {
+				c.last.Store(at)
+				return resp, nil
+			}
 		}
 		if e, ok := errors.AsType[*Error](err); ok && e.final {
 			return nil, err
@@ -111,29 +110,12 @@ func (c *Client) Post(ctx context.Context, path string, request any) (*http.Resp
 	return nil, errors.Join(errs...)
 }
 
-// postTo asks one endpoint, and logs in anew where etcd has forgotten the token.
-func (c *Client) postTo(ctx context.Context, endpoint, path string, body []byte) (*http.Response, error) {
-	for first := true; ; first = false {
-		token, err := c.login(ctx, endpoint)
-		if err != nil {
-			return nil, err
-		}
-		resp, err := c.send(ctx, endpoint, path, token, body)
-		if refused, ok := errors.AsType[*statusError](err); !ok || !refused.badToken() || !first {
-			return resp, err
-		}
-		c.mu.Lock()
-		c.token = ""
-		c.mu.Unlock()
-	}
-}
-
-// login returns the token to ask with, empty where no user is needed.
-func (c *Client) login(ctx context.Context, endpoint string) (string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cfg.User == "" || c.token != "" {
-		return c.token, nil
+// login returns the token to ask an endpoint with, empty where no user is needed.
+// Tokens end after a while and with every change of a user, so none is kept: the
+// requests are few.
+func (c *Client) login(ctx context.Context, endpoint string) (token string, err error) {
+	if c.cfg.User == "" {
+		return "", nil
 	}
 	body, err := json.Marshal(map[string]string{"name": c.cfg.User, "password": c.cfg.Password})
 	if err != nil {
@@ -144,14 +126,11 @@ func (c *Client) login(ctx context.Context, endpoint string) (string, error) {
 		return "", err
 	}
 	defer resp.Body.Close()
-	var answer struct {
-		Token string `json:"token"`
-	}
+	var answer struct{ Token string }
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Token == "" {
 		return "", fmt.Errorf("log in to the etcd at %s: its answer holds no token", endpoint)
 	}
-	c.token = answer.Token
-	return c.token, nil
+	return answer.Token, nil
 }
 
 // send makes one request: a POST, or a GET without a body. An answer other than
