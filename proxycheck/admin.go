@@ -169,7 +169,7 @@ func (a *admin) routes(ctx context.Context) ([]existingRoute, error) {
 func (a *admin) answers(ctx context.Context) error {
 	_, err := a.routes(ctx)
 	if s := adminStatus(err); s == http.StatusUnauthorized || s == http.StatusForbidden {
-		return permanent(err)
+		return process.Permanent(err)
 	}
 	return err
 }

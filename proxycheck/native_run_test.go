@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"armrepro/proxycheck/process"
 )
 
 func TestNativeRoutes(t *testing.T) {
@@ -23,8 +25,8 @@ func TestNativeRoutes(t *testing.T) {
 		route       func(Route) Route
 		want, hint  string
 	}{
-		{name: "late", fault: "not-found-for=300ms"},
-		{name: "never", fault: "not-found-for=1m", want: "not in time: status 404: 404 Route Not Found", hint: "Lua library"},
+		{name: "late", fault: "not-found=20"},
+		{name: "never", fault: "not-found=1000000", want: "not in time: status 404: 404 Route Not Found", hint: "Lua library"},
 		{name: "wrong body", route: func(r Route) Route { r.WantBody = "other"; return r }, want: `the body is "1234567890", not "other"`},
 		{name: "missing header", route: func(r Route) Route { r.WantHeaders = []string{"X-None"}; return r }, want: "the header X-None is missing"},
 		{name: "foreign header", route: func(r Route) Route { r.WithoutHeaders = []string{"Server"}; return r }, want: "the header Server is there"},
@@ -127,7 +129,7 @@ func TestNativeCrashingWorkers(t *testing.T) {
 	first := gw.(*native).workers
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	err = poll(ctx, func() error {
+	err = process.Poll(ctx, pollEvery, func() error {
 		pids, err := gw.Workers()
 		if err == nil && (len(pids) == 0 || slices.Equal(pids, first)) {
 			err = errors.New("the worker is still the first one")
@@ -240,7 +242,7 @@ func waitGone(t *testing.T, pid int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	err := poll(ctx, func() error {
+	err := process.Poll(ctx, pollEvery, func() error {
 		if running(pid) {
 			return fmt.Errorf("process %d is alive", pid)
 		}

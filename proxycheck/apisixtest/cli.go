@@ -141,6 +141,11 @@ func (c *cli) run(args []string) int {
 		return c.start()
 	case "stop", "quit":
 		return c.signal(command)
+	case "reload":
+		if code := c.init(); code != 0 {
+			return code
+		}
+		return c.signal(command)
 	case "restart":
 		return c.restart()
 	case "", "help":
@@ -184,6 +189,9 @@ func (c *cli) initEtcd() int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
+	}
+	if conf.standalone != "" {
+		return 0
 	}
 	if isV3(c.version) {
 		fmt.Println("trying to initialize the data of etcd")

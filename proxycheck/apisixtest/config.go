@@ -29,6 +29,9 @@ type config struct {
 	etcd    etcdhttp.Config
 	prefix  string
 	plugins []string
+	// standalone is how a gateway without etcd gets its routes: from its
+	// Admin API ("api") or from conf/apisix.yaml ("file").
+	standalone string
 }
 
 func isV3(version string) bool { return strings.HasPrefix(version, "3.") }
@@ -73,6 +76,10 @@ type adminKey struct {
 	Key string `yaml:"key"`
 }
 
+type provider struct {
+	ConfigProvider string `yaml:"config_provider"`
+}
+
 type etcdConf struct {
 	Host     []string `yaml:"host"`
 	Prefix   string   `yaml:"prefix"`
@@ -100,7 +107,10 @@ type userConfig struct {
 	} `yaml:"nginx_config"`
 	Etcd       etcdConf `yaml:"etcd"`
 	Deployment struct {
-		Admin struct {
+		Role            string   `yaml:"role"`
+		RoleTraditional provider `yaml:"role_traditional"`
+		RoleDataPlane   provider `yaml:"role_data_plane"`
+		Admin           struct {
 			AdminKey    []adminKey `yaml:"admin_key"`
 			AdminListen address    `yaml:"admin_listen"`
 		} `yaml:"admin"`
@@ -153,6 +163,7 @@ func readConfig(home string) (*config, error) {
 	if isV3(version) {
 		keys, etcd = u.Deployment.Admin.AdminKey, u.Deployment.Etcd
 		c.admin = u.Deployment.Admin.AdminListen.or("0.0.0.0", 9180)
+		c.standalone = u.standalone()
 	}
 	c.key, c.prefix = defaultKey, etcd.Prefix
 	c.etcd = etcdhttp.Config{
@@ -164,6 +175,18 @@ func readConfig(home string) (*config, error) {
 	}
 	c.fillDefaults()
 	return c, nil
+}
+
+// standalone is the mode of 3.x, empty with etcd.
+func (u *userConfig) standalone() string {
+	d := u.Deployment
+	switch {
+	case d.Role == "data_plane" && d.RoleDataPlane.ConfigProvider == "yaml":
+		return "file"
+	case d.Role == "traditional" && d.RoleTraditional.ConfigProvider == "yaml":
+		return "api"
+	}
+	return ""
 }
 
 func first(list []address) address {
@@ -196,25 +219,31 @@ func (c *config) fillDefaults() {
 	}
 }
 
+// listen is an address that nginx opens, by each worker with reuseport.
+type listen struct {
+	address   string
+	reuseport bool
+}
+
 // listens are the addresses that nginx opens.
-func (c *config) listens() []string {
-	list := []string{c.data}
-	if c.admin != c.data {
-		list = append(list, c.admin)
+func (c *config) listens() []listen {
+	list := []listen{{c.data, true}, {c.tls, true}, {c.control, false}, {c.metrics, isV3(c.version)}}
+	if c.admin != c.data && c.standalone != "file" {
+		list = append(list, listen{c.admin, false})
 	}
-	return append(list, c.control, c.metrics, c.tls)
+	return list
 }
 
 // nginxConf is what `apisix init` writes.
 func (c *config) nginxConf(home string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "master_process on;\n\nworker_processes %s;\n\nerror_log logs/error.log warn;\npid logs/nginx.pid;\n\nhttp {\n", c.workers)
-	for i, l := range c.listens() {
+	for _, l := range c.listens() {
 		extra := ""
-		if i == 0 {
-			extra = " default_server reuseport"
+		if l.reuseport {
+			extra = " reuseport"
 		}
-		fmt.Fprintf(&b, "    server {\n        listen %s%s;\n    }\n", l, extra)
+		fmt.Fprintf(&b, "    server {\n        listen %s%s;\n    }\n", l.address, extra)
 	}
 	if usesEventsSocket(c.version) {
 		fmt.Fprintf(&b, "    server {\n        listen unix:%s;\n    }\n", filepath.Join(home, eventsSocket))

@@ -1,6 +1,7 @@
 package apisixtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,13 +36,15 @@ type Faults struct {
 	BindWait time.Duration
 	// MetricsEvery is the time between two computations of the metrics.
 	MetricsEvery time.Duration
-	// Gateway is handed to the gateway that serves the requests.
-	Gateway string
+	// AdminStatus is what every request to the Admin API is answered with.
+	AdminStatus int
+	// NotFound is how many requests of a route each worker answers 404, as
+	// one does that has not learnt of it.
+	NotFound int64
 }
 
 func parseFaults(text string) (Faults, error) {
 	f := Faults{BindWait: 500 * time.Millisecond}
-	var rest []string
 	for item := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(item), "=")
 		var err error
@@ -65,14 +68,17 @@ func parseFaults(text string) (Faults, error) {
 			f.BindWait, err = time.ParseDuration(value)
 		case "workers":
 			f.Workers, err = strconv.Atoi(value)
+		case "admin-status":
+			f.AdminStatus, err = strconv.Atoi(value)
+		case "not-found":
+			f.NotFound, err = strconv.ParseInt(value, 10, 64)
 		default:
-			rest = append(rest, item)
+			err = errors.New("unknown")
 		}
 		if err != nil {
 			return f, fmt.Errorf("parse fault %q: %w", item, err)
 		}
 	}
-	f.Gateway = strings.Join(rest, ",")
 	return f, nil
 }
 
