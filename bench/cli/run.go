@@ -23,6 +23,7 @@ import (
 	"armrepro/bench/machine"
 	"armrepro/bench/report"
 	"armrepro/proxycheck"
+	"armrepro/proxycheck/etcdhttp"
 )
 
 // runOptions are the flags of run and check.
@@ -171,7 +172,7 @@ func (o *runOptions) complete() error {
 	}
 	for _, u := range []string{o.GatewayURL, o.AdminURL} {
 		if p, err := url.Parse(u); u != "" && (err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https") {
-			return usagef("%q is not a URL such as http://127.0.0.1:9080", u)
+			return usagef("%q is not a URL such as http://127.0.0.1:9080", etcdhttp.Redact(u))
 		}
 	}
 	o.Settings = o.settings()
