@@ -36,10 +36,6 @@ type conductor struct {
 	routes []string
 }
 
-// ownProgram is this program as it was when it was started, also where its file
-// has been replaced since.
-const ownProgram = "/proc/self/exe"
-
 // setUp brings everything up that the measurement needs: etcd, the upstream and
 // the gateway, in this order. Whatever it has started is there to be taken down
 // even when it fails.

@@ -29,7 +29,7 @@ func (c *conductor) startUpstream(ctx context.Context, _ *gatewayPlan) error {
 	c.control = ours
 	defer theirs.Close()
 	c.upstream, err = process.Start(process.Config{
-		Path: ownProgram,
+		Path: process.Self,
 		Args: []string{
 			"upstream", "--listen", strings.Join(listen, ","), "--threads", strconv.Itoa(c.cfg.Settings.Workers),
 			"--log-level", "warn", "--log-format", "json", "--control-fd", "3",
