@@ -162,6 +162,8 @@ func etcdConfig(dir, address string, log *zap.Logger, streams context.Context) *
 	c.ElectionMs = 100
 	c.UnsafeNoFsync = true
 	c.QuotaBackendBytes = quotaBytes
+	// Only tests give it users, and log in often.
+	c.BcryptCost = 4
 	c.ZapLoggerBuilder = etcdembed.NewZapLoggerBuilder(log)
 	c.GRPCAdditionalServerOptions = []grpc.ServerOption{
 		grpc.ChainStreamInterceptor(endWith(streams)),

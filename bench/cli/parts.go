@@ -120,7 +120,7 @@ func newGateway(version string) *cobra.Command {
 		fs.StringVar(&cfg.Listen, "listen", gateway.DefaultListen, "`ADDRESS` serve the routes on this address")
 		fs.StringVar(&cfg.AdminListen, "admin-listen", gateway.DefaultAdminListen, "`ADDRESS` address of the Admin API")
 		fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", gateway.DefaultPrometheusListen, "`ADDRESS` address of the metrics")
-		addEtcd(fs, &cfg.Etcd, "`URL,…` client URLs of etcd")
+		addEtcd(fs, &cfg.Etcd, "client URLs of etcd")
 		fs.StringVar(&cfg.Prefix, "etcd-prefix", gateway.DefaultPrefix, "`PREFIX` prefix of the keys in etcd")
 		fs.StringVar(&cfg.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one, which is logged)")
 	}, func(ctx context.Context, log zerolog.Logger) error {

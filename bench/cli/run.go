@@ -23,6 +23,7 @@ import (
 	"armrepro/bench/machine"
 	"armrepro/bench/report"
 	"armrepro/proxycheck"
+	"armrepro/proxycheck/etcdhttp"
 )
 
 // runOptions are the flags of run and check.
@@ -104,7 +105,7 @@ func (o *runOptions) addGateway(cmd *cobra.Command) {
 		fs.StringVar(&o.GatewayURL, "gateway-url", "", "`URL` data plane of the gateway to attach to (default http://127.0.0.1 with --gateway-port)")
 		fs.StringVar(&o.AdminURL, "admin-url", "", "`URL` Admin API of the gateway to attach to (default: port 9180, otherwise the gateway's)")
 		fs.StringVar(&o.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one; needed to attach)")
-		addEtcd(fs, &o.Etcd, "`URL,…` client URLs of an existing etcd to use instead of the embedded one")
+		addEtcd(fs, &o.Etcd, "client URLs of an existing etcd to use instead of the embedded one")
 		fs.StringVar(&o.EtcdPrefix, "etcd-prefix", "", "`PREFIX` prefix of the gateway's keys in etcd (default: a new one)")
 		fs.Var(bounded(&o.workers, 1024), "workers", "required number of gateway workers")
 		fs.Var(bounded(&o.upstreams, 1000), "upstreams", "ports that the upstream listens on, counting up")
@@ -114,7 +115,7 @@ func (o *runOptions) addGateway(cmd *cobra.Command) {
 
 // addEtcd adds the flags that say how to reach an etcd.
 func addEtcd(fs *pflag.FlagSet, cfg *proxycheck.Etcd, usage string) {
-	fs.StringSliceVar(&cfg.Endpoints, "etcd", cfg.Endpoints, usage)
+	fs.Var(endpoints(&cfg.Endpoints), "etcd", usage)
 	fs.StringVar(&cfg.User, "etcd-user", "", "`USER` user of that etcd; its password is read from $"+proxycheck.EtcdPasswordEnv)
 	fs.StringVar(&cfg.CACert, "etcd-cacert", "", "`FILE` authority that signed etcd's certificate, in PEM (default: the system's)")
 	fs.StringVar(&cfg.Cert, "etcd-cert", "", "`FILE` client certificate for etcd, in PEM")
@@ -163,7 +164,7 @@ func (o *runOptions) complete() error {
 	}
 	for _, u := range []string{o.GatewayURL, o.AdminURL} {
 		if p, err := url.Parse(u); u != "" && (err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https") {
-			return usagef("%q is not a URL such as http://127.0.0.1:9080", u)
+			return usagef("%q is not a URL such as http://127.0.0.1:9080", etcdhttp.Redact(u))
 		}
 	}
 	o.Settings = o.settings()

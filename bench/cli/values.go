@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"armrepro/bench/load"
+	"armrepro/proxycheck"
 )
 
 // value is a flag that read reads and show prints. word stands for it in the help.
@@ -57,6 +58,20 @@ func orList(words []string) string {
 	}
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// endpoints is a flag that takes URLs of etcd, several at once or in turn. No
+// message of it shows the passwords that they may hold.
+func endpoints(to *[]string) *value[[]string] {
+	given := false
+	return &value[[]string]{to, "URL,…", func(s string) ([]string, error) {
+		list := strings.Split(s, ",")
+		if given {
+			list = append(*to, list...)
+		}
+		given = true
+		return list, nil
+	}, func(list []string) string { return proxycheck.Etcd{Endpoints: list}.String() }}
 }
 
 // count is a flag that takes wrk's counts: 200, 10k, 1M.
