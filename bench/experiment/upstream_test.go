@@ -1,16 +1,23 @@
 package experiment
 
 import (
+	"errors"
+	"net"
 	"testing"
 )
 
 func TestAnswered(t *testing.T) {
 	t.Parallel()
-	ours, theirs, err := socketPair()
+	ours, file, err := socketPair()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ours.Close()
+	// Closing a connection ends a read of it, closing a file doesn't.
+	theirs, err := net.FileConn(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
 	var n uint64
 	done := make(chan struct{})
 	go func() {
