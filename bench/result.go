@@ -4,6 +4,7 @@ package bench
 import (
 	"time"
 
+	"armrepro/bench/fitness"
 	"armrepro/bench/load"
 	"armrepro/bench/machine"
 )
@@ -26,7 +27,7 @@ type Result struct {
 	Control  *Run      `json:"control"`
 	Warnings []Warning `json:"warnings"`
 	// Unchecked are the checks of the machine that could not be made.
-	Unchecked []machine.Unchecked `json:"unchecked,omitempty"`
+	Unchecked []fitness.Unchecked `json:"unchecked,omitempty"`
 	Verdict   Verdict             `json:"verdict"`
 }
 

@@ -4,7 +4,7 @@ import (
 	"io/fs"
 	"time"
 
-	"armrepro/bench/machine"
+	"armrepro/bench/fitness"
 	"armrepro/proxycheck/process"
 )
 
@@ -37,7 +37,7 @@ func (p processes) usage(root fs.FS) usage {
 			return process.RunDelay(root, pid)
 		}, p.workers...),
 	}
-	if t, err := machine.ReadCPUTimes(root); err == nil {
+	if t, err := fitness.ReadCPUTimes(root); err == nil {
 		u.steal = &t.Steal
 	}
 	return u

@@ -1,7 +1,8 @@
-package machine
+package fitness
 
 import (
 	"encoding/json"
+	"flag"
 	"maps"
 	"os"
 	"path/filepath"
@@ -9,12 +10,16 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
+	"armrepro/bench/machine"
 	"armrepro/proxycheck/process"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 )
+
+var update = flag.Bool("update", false, "rewrite the golden file")
 
 // given is what a case has beside its files.
 type given struct {
@@ -39,7 +44,7 @@ func readScene(t *testing.T, name string) scene {
 	s := scene{before: fstest.MapFS{}, given: given{Connections: 16, Pin: PinAuto}}
 	after := fstest.MapFS{}
 	for _, archive := range slices.Compact([]string{"base", name}) {
-		a, err := txtar.ParseFile(filepath.Join("testdata", "fitness", archive+".txtar"))
+		a, err := txtar.ParseFile(filepath.Join("testdata", archive+".txtar"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +68,7 @@ func readScene(t *testing.T, name string) scene {
 // findings runs all checks on a scene.
 func (s scene) findings(t *testing.T) []Finding {
 	t.Helper()
-	m, _ := Detect(s.before, Options{})
+	m, _ := machine.Detect(s.before, machine.Options{})
 	if s.given.PageSize != 0 {
 		m.PageSize = s.given.PageSize
 	}
@@ -72,7 +77,7 @@ func (s scene) findings(t *testing.T) []Finding {
 		t.Fatal(err)
 	}
 	plan := Plan{Workers: 1, Connections: s.given.Connections, Ports: []int{1980, 2379, 9080, 9180}}
-	if plan.Pins, err = PlanPins(LogicalCPUs(s.before, allowed), plan.Workers, s.given.Pin); err != nil {
+	if plan.Pins, err = PlanPins(machine.LogicalCPUs(s.before, allowed), plan.Workers, s.given.Pin); err != nil {
 		t.Fatal(err)
 	}
 	opts := SnapshotOptions{Pids: []int{50}, DataDir: "/tmp"}
@@ -95,7 +100,7 @@ func (s scene) findings(t *testing.T) []Finding {
 // begins with it, and no other finding.
 func TestFindings(t *testing.T) {
 	t.Parallel()
-	cases, err := filepath.Glob(filepath.Join("testdata", "fitness", "*.txtar"))
+	cases, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +131,23 @@ func TestFindings(t *testing.T) {
 			t.Errorf("no case provokes %s", code)
 		}
 	}
-	golden(t, filepath.Join("testdata", "fitness", "findings.golden.json"), texts)
+	got, err := json.MarshalIndent(texts, "", "\t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", "findings.golden.json")
+	if *update {
+		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
+		t.Errorf("%s differs (-want +got):\n%s", file, diff)
+	}
 }
 
 // longestCode is the code that a case is named after.
@@ -142,7 +163,7 @@ func longestCode(name string) string {
 
 func TestEveryFindingSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile(filepath.Join("testdata", "fitness", "findings.golden.json"))
+	b, err := os.ReadFile(filepath.Join("testdata", "findings.golden.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,11 +187,98 @@ func TestEveryFindingSaysWhatToDo(t *testing.T) {
 func TestNoFindingsWithoutFacts(t *testing.T) {
 	t.Parallel()
 	empty := TakeSnapshot(fstest.MapFS{}, SnapshotOptions{Pids: []int{1}})
-	m := Machine{CPU: CPU{Core: "Neoverse N1"}}
+	m := machine.Machine{CPU: machine.CPU{Core: "Neoverse N1"}}
 	if got := Check(m, empty, Plan{Workers: 1, Connections: 16}); len(got) != 0 {
 		t.Errorf("Check = %+v", got)
 	}
 	if got := Moved(empty, empty); len(got) != 0 {
 		t.Errorf("Moved = %+v", got)
+	}
+}
+
+// TestUnchecked takes away what each check needs; nothing else may be missing.
+func TestUnchecked(t *testing.T) {
+	t.Parallel()
+	scene := readScene(t, "base")
+	opts := SnapshotOptions{
+		Pids: []int{50}, DataDir: "/tmp",
+		FreeDisk:   func(string) (uint64, error) { return 1 << 40, nil },
+		MeasureMHz: func() float64 { return 3000 },
+	}
+	unchecked := func(tree fstest.MapFS) map[string]string {
+		_, evidence := machine.Detect(tree, machine.Options{})
+		codes := map[string]string{}
+		for _, u := range UncheckedOf(evidence, TakeSnapshot(tree, opts)) {
+			codes[u.Code] = u.Why
+		}
+		return codes
+	}
+	// What the calm machine lacks itself.
+	always := unchecked(scene.before)
+	for prefix, codes := range map[string][]string{
+		"proc/uptime":               {OtherLoad, Throttled},
+		"proc/stat":                 {ClockStep, Steal, OtherLoad},
+		"proc/vmstat":               {Swapping},
+		"proc/meminfo":              {LowMemory},
+		"proc/self/limits":          {FewOpenFiles},
+		"proc/sys/net/core/":        {ShortBacklog},
+		"proc/sys/net/ipv4/":        {PortRange, TimeWait},
+		"proc/net/sockstat":         {TimeWait},
+		"sys/devices/system/cpu/on": {},
+	} {
+		tree := fstest.MapFS{}
+		for name, file := range scene.before {
+			if !strings.HasPrefix(name, prefix) {
+				tree[name] = file
+			}
+		}
+		if len(tree) == len(scene.before) {
+			t.Errorf("the calm machine has no %s", prefix)
+		}
+		got := unchecked(tree)
+		for code := range always {
+			delete(got, code)
+		}
+		for _, code := range codes {
+			if got[code] == "" && always[code] == "" {
+				t.Errorf("without %s, %s is not among the unchecked", prefix, code)
+			}
+			delete(got, code)
+		}
+		if len(got) > 0 {
+			t.Errorf("without %s, also unchecked: %v", prefix, got)
+		}
+	}
+}
+
+// TestPinnedOnTwoCores has one CPU left for everything but the gateway.
+func TestPinnedOnTwoCores(t *testing.T) {
+	t.Parallel()
+	pins, err := PlanPins([]machine.LogicalCPU{{ID: 0}, {ID: 1}}, 1, "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := checkCores(machine.Machine{UsableCores: 2}, Snapshot{}, Plan{Workers: 1, Pins: pins})
+	if f == nil || f.Code != SharedCores {
+		t.Errorf("found %+v, want %s", f, SharedCores)
+	}
+}
+
+func TestReadCPUTimes(t *testing.T) {
+	t.Parallel()
+	before := CPUTimes{Busy: 2500 * time.Millisecond, IRQ: 400 * time.Millisecond, Idle: 5 * time.Second, Steal: 300 * time.Millisecond}
+	got, err := ReadCPUTimes(fstest.MapFS{"proc/stat": &fstest.MapFile{Data: []byte("cpu  100 50 60 400 100 10 30 30 7 7\ncpu0 1 1 1 1 1 1 1 1 1 1\n")}})
+	if err != nil || got != before {
+		t.Errorf("ReadCPUTimes = %+v, %v, want %+v", got, err, before)
+	}
+	after := CPUTimes{Busy: 3 * time.Second, IRQ: 400 * time.Millisecond, Idle: 4 * time.Second, Steal: time.Second}
+	want := CPUTimes{Busy: 500 * time.Millisecond, Steal: 700 * time.Millisecond}
+	if got := after.Sub(before); got != want {
+		t.Errorf("Sub = %+v, want %+v", got, want)
+	}
+	for _, bad := range []string{"", "intr 1\n", "cpu 1 2 3\n", "cpu a b c d e f g h\n"} {
+		if got, err := ReadCPUTimes(fstest.MapFS{"proc/stat": &fstest.MapFile{Data: []byte(bad)}}); err == nil {
+			t.Errorf("ReadCPUTimes of %q = %+v, want an error", bad, got)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package machine
+package fitness
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"strconv"
 	"time"
+
+	"armrepro/proxycheck/process"
 )
 
 // CPUTimes is the time that the machine's CPUs together have spent since it
@@ -42,7 +44,7 @@ func (t CPUTimes) Sub(earlier CPUTimes) CPUTimes {
 
 // ReadCPUTimes reads the machine's CPU times.
 func ReadCPUTimes(root fs.FS) (CPUTimes, error) {
-	b, err := readFile(root, "proc/stat")
+	b, err := process.ReadFile(root, "proc/stat")
 	if err != nil {
 		return CPUTimes{}, fmt.Errorf("read CPU times: %w", err)
 	}
