@@ -40,7 +40,7 @@ type BuiltinConfig struct {
 }
 
 func (cfg *BuiltinConfig) setDefaults() {
-	cfg.Path = cmp.Or(cfg.Path, "/proc/self/exe")
+	cfg.Path = cmp.Or(cfg.Path, process.Self)
 	cfg.Port = cmp.Or(cfg.Port, 9080)
 	cfg.AdminPort = cmp.Or(cfg.AdminPort, 9180)
 	cfg.PrometheusPort = cmp.Or(cfg.PrometheusPort, 9091)
@@ -131,13 +131,7 @@ func (b *builtin) start(ctx context.Context) error {
 // awaitReady waits for the Admin API, which the gateway opens last, and learns
 // the name from the data plane.
 func (b *builtin) awaitReady(ctx context.Context) error {
-	err := process.Poll(ctx, pollEvery, func() error {
-		_, err := b.admin.routes(ctx)
-		if s := adminStatus(err); s == 401 || s == 403 {
-			return process.Permanent(err)
-		}
-		return err
-	})
+	err := process.Poll(ctx, pollEvery, func() error { return b.admin.answers(ctx) })
 	if err != nil {
 		return fmt.Errorf("wait for its Admin API: %w", err)
 	}

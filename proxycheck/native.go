@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -250,7 +249,10 @@ func (n *native) init(ctx context.Context) error {
 // initEtcd lays the directories of the prefix in etcd.
 func (n *native) initEtcd(ctx context.Context) error {
 	_, err := n.cli(ctx, "init_etcd")
-	n.cleanEtcd = n.cfg.EtcdPrefix == "" && err == nil
+	own := n.cfg.EtcdPrefix == ""
+	if n.cleanEtcd = own && err == nil; own && err != nil {
+		_ = removeKeys(n.cfg.Etcd, n.etcdPrefix) // it may have written some
+	}
 	if err == nil || Hint(err) != "" {
 		return err
 	}
@@ -313,6 +315,10 @@ func (n *native) howEnded() error {
 // one who shares a port would get, and might swallow, some of our requests.
 func (n *native) awaitPorts(ctx context.Context, adminPort int) error {
 	return n.await(ctx, "wait for the ports to open", func(context.Context) error {
+		// nginx writes it once it listens; to look for that costs less.
+		if !exists(n.home.path("logs/nginx.pid")) {
+			return fmt.Errorf("nothing listens on port %d", n.cfg.Ports.Data)
+		}
 		if err := checkOwner(n.cfg.Ports.Data, n.master.Pid()); err != nil {
 			return err
 		}
@@ -322,13 +328,7 @@ func (n *native) awaitPorts(ctx context.Context, adminPort int) error {
 
 // awaitAdmin waits until the Admin API answers to our key.
 func (n *native) awaitAdmin(ctx context.Context) error {
-	return n.await(ctx, "wait for the Admin API", func(ctx context.Context) error {
-		_, err := n.admin.routes(ctx)
-		if s := adminStatus(err); s == http.StatusUnauthorized || s == http.StatusForbidden {
-			return process.Permanent(err)
-		}
-		return err
-	})
+	return n.await(ctx, "wait for the Admin API", n.admin.answers)
 }
 
 // awaitWorkers waits for the wanted number of workers.

@@ -46,7 +46,7 @@ func TestNativeRoutes(t *testing.T) {
 			cfg := nativeIn(t, "3.18.0", tt.fault)
 			cfg.Etcd = etcdAt(startEtcd(t))
 			if tt.want != "" {
-				cfg.Timeouts = Timeouts{Route: 2 * time.Second, Metric: 2 * time.Second}
+				cfg.Timeouts = Timeouts{Route: time.Second, Metric: time.Second}
 			}
 			gw, err := StartNative(t.Context(), cfg)
 			if err != nil {

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
+
+	"armrepro/proxycheck/gateway"
 )
 
 // adminPath is what every path of the Admin API begins with.
@@ -30,8 +33,7 @@ func (w *worker) adminHandler() http.Handler {
 		if r.Method == http.MethodPut && r.Header.Get("X-API-KEY") == w.conf.key {
 			if why := completeV2(r); why != "" {
 				w.named(func(rw http.ResponseWriter, _ *http.Request) {
-					setAdminHeaders(rw.Header())
-					writeJSON(rw, http.StatusBadRequest, object{"error_msg": why})
+					writeAdmin(rw, http.StatusBadRequest, object{"error_msg": why})
 				}).ServeHTTP(rw, r)
 				return
 			}
@@ -42,32 +44,30 @@ func (w *worker) adminHandler() http.Handler {
 
 // forced answers every request with the status that the fault names.
 func (w *worker) forced(rw http.ResponseWriter, _ *http.Request) {
-	setAdminHeaders(rw.Header())
 	message := "has no healthy etcd endpoint available"
 	switch w.faults.AdminStatus {
 	case http.StatusUnauthorized:
 		message = "failed to check token"
 	case http.StatusForbidden:
-		writePage(rw, http.StatusForbidden)
+		gateway.WritePage(rw, http.StatusForbidden, "openresty")
 		return
 	}
-	writeJSON(rw, w.faults.AdminStatus, object{"error_msg": message})
+	writeAdmin(rw, w.faults.AdminStatus, object{"error_msg": message})
 }
 
 // standaloneAdmin is the Admin API of a gateway without etcd: it takes its whole
 // configuration at once and has no routes of their own. What it has not it
 // refuses before it looks at the key.
 func (w *worker) standaloneAdmin(rw http.ResponseWriter, r *http.Request) {
-	setAdminHeaders(rw.Header())
 	switch given := r.Header.Get("X-API-KEY"); {
 	case r.URL.Path != adminPath+"configs":
-		writePage(rw, http.StatusNotFound)
+		gateway.WritePage(rw, http.StatusNotFound, "openresty")
 	case given == "":
-		writeJSON(rw, http.StatusUnauthorized, object{"error_msg": "failed to check token", "description": "missing apikey"})
+		writeAdmin(rw, http.StatusUnauthorized, object{"error_msg": "failed to check token", "description": "missing apikey"})
 	case given != w.conf.key:
-		writeJSON(rw, http.StatusUnauthorized, object{"error_msg": "failed to check token", "description": "wrong apikey"})
+		writeAdmin(rw, http.StatusUnauthorized, object{"error_msg": "failed to check token", "description": "wrong apikey"})
 	default:
-		writeJSON(rw, http.StatusOK, object{"routes_conf_version": 0, "upstreams_conf_version": 0})
+		writeAdmin(rw, http.StatusOK, object{"routes_conf_version": 0, "upstreams_conf_version": 0})
 	}
 }
 
@@ -96,7 +96,7 @@ func (w *worker) likeAPISIX(resp *http.Response) error {
 		answer = w.answerV2(resp, o)
 	}
 	resp.Body.Close()
-	body := encode(answer)
+	body := gateway.Encode(answer)
 	if !isV3(w.conf.version) {
 		// A slash in JSON is always inside a string.
 		body = bytes.ReplaceAll(body, []byte("/"), []byte(`\/`))
@@ -152,7 +152,7 @@ func completeV2(r *http.Request) (refused string) {
 		if prometheus, ok := plugins["prometheus"].(object); ok {
 			setDefaults(prometheus, object{"prefer_name": false})
 		}
-		body = encode(route)
+		body = gateway.Encode(route)
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return ""
@@ -176,36 +176,10 @@ func quotaV2(resp *http.Response) {
 	}
 }
 
-func setAdminHeaders(h http.Header) {
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Allow-Credentials", "true")
-	h.Set("Access-Control-Expose-Headers", "*")
-	h.Set("Access-Control-Max-Age", "3600")
-	h.Set("Content-Type", "application/json")
-}
-
-func encode(v any) []byte {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic(err) // only values that JSON has are passed in
-	}
-	return buf.Bytes()
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header()["Transfer-Encoding"] = []string{"chunked"}
-	w.WriteHeader(status)
-	w.Write(encode(v))
-}
-
-// writePage answers with nginx's kind of error page.
-func writePage(w http.ResponseWriter, status int) {
-	title := fmt.Sprintf("%d %s", status, http.StatusText(status))
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	fmt.Fprintf(w, "<html>\r\n<head><title>%s</title></head>\r\n<body>\r\n<center><h1>%[1]s</h1></center>\r\n<hr><center>openresty</center>\r\n</body>\r\n</html>\r\n", title)
+// writeAdmin answers as the Admin API does.
+func writeAdmin(w http.ResponseWriter, status int, v any) {
+	maps.Copy(w.Header(), gateway.AdminHeaders)
+	gateway.WriteJSON(w, status, "application/json", v)
 }
 
 // internalError is APISIX's page for an error of its own.

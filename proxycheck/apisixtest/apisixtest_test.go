@@ -160,7 +160,7 @@ func (r *running) apisix(t *testing.T, command string) {
 }
 
 // pid is the master's, 0 if there is none.
-func (r *running) pid() int { return (&cli{home: r.home}).pid() }
+func (r *running) pid() int { return masterPid(r.home) }
 
 // workers are the pids of the master's workers.
 func (r *running) workers(t *testing.T) []int {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"net"
@@ -14,7 +15,6 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -27,75 +27,43 @@ const (
 	rootEnv = "ARMREPRO_FAKE_APISIX_ROOT"
 )
 
-// OpenResty is the openresty command: it prints its version, signals a running
-// master, or becomes one. It returns the exit code.
+// OpenResty is the openresty command: it prints its version, or becomes a
+// master. It returns the exit code.
 func OpenResty() int {
-	opts := map[string]string{}
-	args := os.Args[1:]
-	for i := 0; i < len(args); i++ {
-		switch args[i] {
-		case "-v", "-V", "-t", "-q":
-			opts[args[i]] = "yes"
-		case "-p", "-c", "-g", "-s":
-			if i+1 < len(args) {
-				opts[args[i]] = args[i+1]
-				i++
-			}
-		}
+	if err := runOpenResty(); err != nil {
+		fmt.Fprintln(os.Stderr, "nginx: [alert]", err)
+		return 1
+	}
+	return 0
+}
+
+func runOpenResty() error {
+	fs := flag.NewFlagSet("openresty", flag.ContinueOnError)
+	showVersion := fs.Bool("V", false, "")
+	home, conf := fs.String("p", "", ""), fs.String("c", "", "")
+	fs.String("g", "", "")
+	if err := fs.Parse(os.Args[1:]); err != nil {
+		return err
 	}
 	self, err := exec.LookPath(os.Args[0])
 	if err == nil {
 		self, err = filepath.Abs(self)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "nginx: [alert]", err)
-		return 1
+		return err
 	}
 	root, err := installRoot(self)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "nginx: [alert]", err)
-		return 1
+		return err
 	}
-	switch {
-	case opts["-v"] != "" || opts["-V"] != "":
+	if *showVersion {
 		version, err := os.ReadFile(filepath.Join(root, openRestyFile))
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "nginx: [alert]", err)
-			return 1
-		}
 		fmt.Fprintf(os.Stderr, "nginx version: openresty/%s\nconfigure arguments: --prefix=%s/nginx --with-http_stub_status_module --add-module=../ngx_lua-0.10.26 --add-module=../apisix-nginx-module-1.19.8\n", version, filepath.Dir(filepath.Dir(self)))
-		return 0
-	case opts["-s"] != "":
-		return signalMaster(opts["-p"], opts["-s"])
-	case opts["-t"] != "":
-		return 0
+		return err
 	}
-	title := fmt.Sprintf("nginx: master process %s -p %s -c %s", self, opts["-p"], opts["-c"])
-	env := append(os.Environ(), roleEnv+"=master", homeEnv+"="+opts["-p"], rootEnv+"="+root)
-	err = syscall.Exec("/proc/self/exe", []string{title}, env)
-	fmt.Fprintln(os.Stderr, "nginx: [alert]", err)
-	return 1
-}
-
-// signalMaster is openresty -s.
-func signalMaster(home, name string) int {
-	path := filepath.Join(home, "logs/nginx.pid")
-	file, err := os.ReadFile(path)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "nginx: [error] open() %q failed (2: No such file or directory)\n", path)
-		return 1
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(file)))
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "nginx: [error] invalid PID number %q in %q\n", file, path)
-		return 1
-	}
-	sig := map[string]syscall.Signal{"stop": syscall.SIGTERM, "quit": syscall.SIGQUIT, "reload": syscall.SIGHUP}[name]
-	if err := syscall.Kill(pid, sig); err != nil {
-		fmt.Fprintf(os.Stderr, "nginx: [alert] kill(%d, %d) failed (%v)\n", pid, sig, err)
-		return 1
-	}
-	return 0
+	title := fmt.Sprintf("nginx: master process %s -p %s -c %s", self, *home, *conf)
+	env := append(os.Environ(), roleEnv+"=master", homeEnv+"="+*home, rootEnv+"="+root)
+	return syscall.Exec("/proc/self/exe", []string{title}, env)
 }
 
 // master is the state of a running master process.
@@ -150,9 +118,9 @@ func runMaster() int {
 			switch {
 			case c.quitting:
 			case cmd.ProcessState.ExitCode() == 2:
-				m.log("alert", "%s %d exited with fatal code 2 and cannot be respawned", c.title, cmd.Process.Pid)
+				logTo(m.home, "alert", "%s %d exited with fatal code 2 and cannot be respawned", c.title, cmd.Process.Pid)
 			case c.title == workerTitle:
-				m.log("alert", "worker process %d exited on signal 11", cmd.Process.Pid)
+				logTo(m.home, "alert", "worker process %d exited on signal 11", cmd.Process.Pid)
 				m.spawn("worker", c.title, c.index)
 			}
 		}
@@ -171,7 +139,7 @@ func (m *master) reload() {
 		err = m.bindAll(listens)
 	}
 	if err != nil {
-		m.log("emerg", "%v", err)
+		logTo(m.home, "emerg", "%v", err)
 		return
 	}
 	m.spawnAll()
@@ -204,7 +172,7 @@ func (m *master) prepare() error {
 		}
 	}
 	if m.faults.MissingModule {
-		m.log("error", "init_by_lua error: %s/apisix/init.lua:23: module 'resty.radixtree' not found:\n\tno field package.preload['resty.radixtree']\n\tno file '%s/deps/share/lua/5.1/resty/radixtree.lua'", m.home, m.home)
+		logTo(m.home, "error", "init_by_lua error: %s/apisix/init.lua:23: module 'resty.radixtree' not found:\n\tno field package.preload['resty.radixtree']\n\tno file '%s/deps/share/lua/5.1/resty/radixtree.lua'", m.home, m.home)
 		return errors.New("[error] init_by_lua error")
 	}
 	time.Sleep(m.faults.SlowStart)
@@ -329,7 +297,7 @@ func (m *master) spawn(role, title string, index int) {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, sockets[index%len(sockets)])
 	}
 	if err := cmd.Start(); err != nil {
-		m.log("alert", "fork() failed: %v", err)
+		logTo(m.home, "alert", "fork() failed: %v", err)
 		return
 	}
 	m.living[cmd] = &child{title: title, index: index}
@@ -352,11 +320,7 @@ func (m *master) stop(sig os.Signal) {
 	os.Remove(filepath.Join(m.home, "logs/nginx.pid"))
 }
 
-// log writes to logs/error.log as nginx does.
-func (m *master) log(level, format string, args ...any) {
-	logTo(m.home, level, format, args...)
-}
-
+// logTo writes to logs/error.log as nginx does.
 func logTo(home, level, format string, args ...any) {
 	f, err := os.OpenFile(filepath.Join(home, "logs/error.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {

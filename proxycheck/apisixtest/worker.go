@@ -160,8 +160,7 @@ func (w *worker) renamed(target string, change func(*http.Response) error) http.
 // dataHandler serves the routes, and on 2.x the Admin API beside them.
 func (w *worker) dataHandler() http.Handler {
 	noRoute := w.named(func(rw http.ResponseWriter, _ *http.Request) {
-		rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		writeJSON(rw, http.StatusNotFound, map[string]any{"error_msg": "404 Route Not Found"})
+		gateway.WriteJSON(rw, http.StatusNotFound, "text/plain; charset=utf-8", object{"error_msg": "404 Route Not Found"})
 	})
 	if w.server == nil {
 		return noRoute
@@ -175,7 +174,7 @@ func (w *worker) dataHandler() http.Handler {
 	var asked atomic.Int64
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(rw http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/" && asked.Add(1) <= w.faults.NotFound {
+		if r.URL.Path != "/" && asked.Add(1) <= int64(w.faults.NotFound) {
 			noRoute.ServeHTTP(rw, r)
 			return
 		}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -156,37 +155,6 @@ func TestCheckUsers(t *testing.T) {
 			_, err := checkEtcd(t, etcdhttp.Config{Endpoints: []string{endpoint}, User: tt.user, Password: tt.password})
 			check(t, err, tt.want, tt.hint)
 		})
-	}
-}
-
-// Tokens are forgotten after a while and when users change.
-func TestTokenForgotten(t *testing.T) {
-	t.Parallel()
-	var logins atomic.Int32
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Path == "/v3/auth/authenticate":
-			fmt.Fprintf(w, `{"token":"t%d"}`, logins.Add(1))
-		case r.Header.Get("Authorization") != "t2":
-			w.WriteHeader(http.StatusUnauthorized)
-			io.WriteString(w, `{"message":"etcdserver: invalid auth token"}`)
-		default:
-			io.WriteString(w, "{}")
-		}
-	}))
-	defer s.Close()
-	client, err := etcdhttp.New(etcdhttp.Config{Endpoints: []string{s.URL}, User: "u", Password: "p"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	for range 2 {
-		if err := client.Call(t.Context(), "/v3/kv/range", etcdhttp.Under("/a/"), &struct{}{}); err != nil {
-			t.Error(err)
-		}
-	}
-	if n := logins.Load(); n != 2 {
-		t.Errorf("%d logins", n)
 	}
 }
 

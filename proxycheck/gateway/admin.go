@@ -2,12 +2,14 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"regexp"
@@ -36,8 +38,8 @@ type admin struct {
 	log    zerolog.Logger
 }
 
-// adminHeaders are on every answer to an address that may ask.
-var adminHeaders = map[string][]string{
+// AdminHeaders are on every answer of the Admin API to an address that may ask.
+var AdminHeaders = http.Header{
 	"Access-Control-Allow-Origin":      {"*"},
 	"Access-Control-Allow-Credentials": {"true"},
 	"Access-Control-Expose-Headers":    {"*"},
@@ -47,14 +49,12 @@ var adminHeaders = map[string][]string{
 func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	conn := begin(w, r, a.server)
 	if ip := net.ParseIP(conn.ip); ip == nil || !ip.IsLoopback() {
-		writePage(w, http.StatusForbidden)
+		WritePage(w, http.StatusForbidden, Name)
 		return
 	}
-	for name, values := range adminHeaders {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), AdminHeaders)
 	status, answer := a.answer(w, r)
-	writeJSON(w, status, "application/json", answer)
+	WriteJSON(w, status, "application/json", answer)
 }
 
 func (a *admin) answer(w http.ResponseWriter, r *http.Request) (status int, answer any) {
@@ -135,7 +135,7 @@ func (a *admin) put(ctx context.Context, id string, value object) (status int, a
 			value["create_time"] = created
 		}
 	}
-	err = a.etcd.put(ctx, a.prefix+id, encode(value))
+	err = a.etcd.put(ctx, a.prefix+id, Encode(value))
 	return status, object{"key": a.prefix + id, "value": value}, err
 }
 
@@ -153,7 +153,7 @@ func checkRoute(value object, id string) error {
 		return errors.New(`invalid configuration: property "id" validation failed: object matches none of the required`)
 	}
 	value["id"] = id
-	_, err := parseSpec(encode(value))
+	_, err := parseSpec(Encode(value))
 	return err
 }
 
@@ -201,8 +201,8 @@ func decode(kv kv) (stored, bool) {
 	return stored{string(kv.Key), value, kv.CreateRevision, kv.ModRevision}, err == nil
 }
 
-// encode writes v as APISIX's JSON library does, with a line end.
-func encode(v any) []byte {
+// Encode writes v as APISIX's JSON library does, with a line end.
+func Encode(v any) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -220,15 +220,11 @@ var statusTexts = map[int]string{
 	http.StatusGatewayTimeout:     "Gateway Time-out",
 }
 
-// writePage answers with nginx's kind of error page.
-func writePage(w http.ResponseWriter, code int) {
-	text := statusTexts[code]
-	if text == "" {
-		text = http.StatusText(code)
-	}
-	title := fmt.Sprintf("%d %s", code, text)
+// WritePage answers with nginx's kind of error page, in the name of server.
+func WritePage(w http.ResponseWriter, code int, server string) {
+	title := fmt.Sprintf("%d %s", code, cmp.Or(statusTexts[code], http.StatusText(code)))
 	page := "<html>\r\n<head><title>" + title + "</title></head>\r\n<body>\r\n<center><h1>" + title +
-		"</h1></center>\r\n<hr><center>" + Name + "</center>\r\n</body>\r\n</html>\r\n"
+		"</h1></center>\r\n<hr><center>" + server + "</center>\r\n</body>\r\n</html>\r\n"
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(page)))
 	w.WriteHeader(code)
@@ -237,15 +233,15 @@ func writePage(w http.ResponseWriter, code int) {
 
 // writeError answers with APISIX's kind of error.
 func writeError(w http.ResponseWriter, code int, message string) {
-	writeJSON(w, code, "text/plain; charset=utf-8", object{"error_msg": message})
+	WriteJSON(w, code, "text/plain; charset=utf-8", object{"error_msg": message})
 }
 
-// writeJSON answers chunked, as APISIX does.
-func writeJSON(w http.ResponseWriter, code int, contentType string, v any) {
+// WriteJSON answers chunked, as APISIX does.
+func WriteJSON(w http.ResponseWriter, code int, contentType string, v any) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h["Transfer-Encoding"] = chunked
 	w.WriteHeader(code)
 	// An error is the client's going away, which net/http deals with.
-	_, _ = w.Write(encode(v))
+	_, _ = w.Write(Encode(v))
 }

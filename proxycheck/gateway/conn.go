@@ -17,12 +17,10 @@ const maxRequests = 1000
 type clientConn struct {
 	net.Conn
 	ip       string
-	in, out  atomic.Uint64
+	in, out  atomic.Uint64 // since the last answer
 	requests int
 	// bill takes the bytes since the last answer, if set.
 	bill *bandwidth
-	// billedIn and billedOut are what has been accounted for.
-	billedIn, billedOut uint64
 }
 
 // bandwidth counts the bytes of one route and node.
@@ -42,13 +40,12 @@ func (c *clientConn) Write(b []byte) (int, error) {
 
 // settle accounts for the bytes of the answer that has just been sent.
 func (c *clientConn) settle() {
-	in, out := c.in.Load(), c.out.Load()
+	in, out := c.in.Swap(0), c.out.Swap(0)
 	if c.bill != nil {
-		c.bill.ingress.Add(float64(in - c.billedIn))
-		c.bill.egress.Add(float64(out - c.billedOut))
+		c.bill.ingress.Add(float64(in))
+		c.bill.egress.Add(float64(out))
 		c.bill = nil
 	}
-	c.billedIn, c.billedOut = in, out
 }
 
 // clientListener accepts clientConns.

@@ -89,7 +89,7 @@ func (d *dataPlane) serve(w http.ResponseWriter, r *http.Request, rt *route, con
 			if l.Message != "" {
 				writeError(w, l.Rejected, l.Message)
 			} else {
-				writePage(w, l.Rejected)
+				WritePage(w, l.Rejected, Name)
 			}
 			return l.Rejected, nil, 0
 		}
@@ -151,7 +151,7 @@ func (d *dataPlane) failed(w http.ResponseWriter, node *balanced, err error) int
 	if node != nil {
 		w.Header()["X-APISIX-Upstream-Status"] = []string{strconv.Itoa(code)}
 	}
-	writePage(w, code)
+	WritePage(w, code, Name)
 	return code
 }
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -44,9 +45,9 @@ func (l *limiter) take(client string, now time.Time) (left int64, end time.Time,
 	w := l.windows[client]
 	if w == nil || !now.Before(w.end) {
 		if w == nil && len(l.windows) >= maxClients {
-			l.drop(now)
+			maps.DeleteFunc(l.windows, func(_ string, w *limitWindow) bool { return !now.Before(w.end) })
 		}
-		w = &limitWindow{left: l.Count, end: now.Add(windowLength(l.Seconds))}
+		w = &limitWindow{left: l.Count, end: now.Add(time.Duration(l.Seconds) * time.Second)}
 		l.windows[client] = w
 	}
 	if w.left == 0 {
@@ -54,21 +55,6 @@ func (l *limiter) take(client string, now time.Time) (left int64, end time.Time,
 	}
 	w.left--
 	return w.left, w.end, true
-}
-
-// drop forgets the windows that are over.
-func (l *limiter) drop(now time.Time) {
-	for client, w := range l.windows {
-		if !now.Before(w.end) {
-			delete(l.windows, client)
-		}
-	}
-}
-
-// windowLength is a time of so many seconds, at most what a Duration holds.
-func windowLength(seconds int64) time.Duration {
-	const most = int64(1<<63-1) / int64(time.Second)
-	return time.Duration(min(seconds, most)) * time.Second
 }
 
 // header adds the quota headers.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // spec is a route. It holds what the two scenarios need; anything else that
@@ -181,6 +183,9 @@ func (n node) check() error {
 	return nil
 }
 
+// maxSeconds is the longest time that a time.Duration holds.
+const maxSeconds = math.MaxInt64 / int64(time.Second)
+
 func readLimit(body []byte) (*limitSpec, error) {
 	l := &limitSpec{Rejected: http.StatusServiceUnavailable, Headers: true, Key: "remote_addr", KeyType: "var", Policy: "local"}
 	if err := strict(body, l); err != nil {
@@ -191,7 +196,7 @@ func readLimit(body []byte) (*limitSpec, error) {
 	switch {
 	case l.Count <= 0:
 		return nil, invalid("count", noSchema)
-	case l.Seconds <= 0:
+	case l.Seconds <= 0 || l.Seconds > maxSeconds:
 		return nil, invalid("time_window", noSchema)
 	case l.Rejected < 200 || l.Rejected > 599:
 		return nil, invalid("rejected_code", fmt.Errorf("expected %d to be at least 200 and at most 599", l.Rejected))

@@ -125,9 +125,9 @@ func FuzzRoute(f *testing.F) {
 		if err != nil || checkRoute(o, "1") != nil {
 			return
 		}
-		sp, err := parseSpec(encode(o))
+		sp, err := parseSpec(Encode(o))
 		if err != nil {
-			t.Fatalf("stored as %s: %v", encode(o), err)
+			t.Fatalf("stored as %s: %v", Encode(o), err)
 		}
 		r := newRoute("1", sp, nil)
 		table := newTable(map[string]*route{"1": r})
