@@ -84,6 +84,7 @@ func newRun(tool bench.Tool) *cobra.Command {
 	group(cmd, "Output", func(fs *pflag.FlagSet) {
 		o.output.add(fs)
 		fs.StringVar(&o.save, "save", "", "`FILE` also write the result as JSON to this file")
+		fs.StringVar(&o.Label, "label", "", "`NAME` the machine's name in titles, files and comparisons")
 		fs.BoolVar(&o.force, "force", false, "let --save replace a file")
 		o.logs.add(fs)
 	})
