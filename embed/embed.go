@@ -161,6 +161,8 @@ func etcdConfig(dir, address string, log *logCore, streams context.Context) *etc
 	c.ElectionMs = 100
 	c.UnsafeNoFsync = true
 	c.QuotaBackendBytes = quotaBytes
+	// Only tests give it users, and log in often.
+	c.BcryptCost = 4
 	c.ZapLoggerBuilder = etcdembed.NewZapLoggerBuilder(log.zap())
 	c.GRPCAdditionalServerOptions = []grpc.ServerOption{
 		grpc.ChainStreamInterceptor(endWith(streams)),

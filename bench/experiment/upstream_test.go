@@ -1,23 +1,16 @@
 package experiment
 
 import (
-	"errors"
-	"net"
 	"testing"
 )
 
 func TestAnswered(t *testing.T) {
 	t.Parallel()
-	ours, file, err := socketPair()
+	ours, theirs, err := socketPair()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ours.Close()
-	// Closing a connection ends a read of it, closing a file doesn't.
-	theirs, err := net.FileConn(file)
-	if err := errors.Join(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { theirs.Close() })
 	var n uint64
 	done := make(chan struct{})
 	go func() {
@@ -30,9 +23,11 @@ func TestAnswered(t *testing.T) {
 			t.Errorf("%d answers, %v; want %d", got, err, want)
 		}
 	}
-	theirs.Close()
+	if err := ours.Close(); err != nil {
+		t.Error(err)
+	}
 	<-done
 	if _, err := c.answered(); err == nil {
-		t.Error("an upstream that has gone has answered")
+		t.Error("a closed connection has answered")
 	}
 }

@@ -13,6 +13,9 @@ import (
 // them.
 func machineSection(r bench.Result) section {
 	facts := machineFacts(r.Machine)
+	if r.Label != "" {
+		facts = append([]fact{{"label", r.Label}}, facts...)
+	}
 	if codes := unchecked(r.Unchecked); codes != "" {
 		facts = append(facts, fact{"not checked", codes})
 	}
@@ -134,6 +137,7 @@ func settingsSection(r bench.Result) section {
 	s := r.Settings
 	return section{title: "Settings", facts: []fact{
 		{"gateway", gatewayFact(r.Gateway)},
+		{"OpenResty", openRestyFact(r.Gateway.OpenResty)},
 		{"workers", fmt.Sprintf("%d asked for, %s counted running", s.Workers, figure(r.Gateway.Workers, strconv.Itoa))},
 		{"plugins loaded", plugins(r.Gateway.Plugins)},
 		{"etcd", etcdFact(r.Etcd)},
@@ -154,6 +158,14 @@ func gatewayFact(g bench.GatewayInfo) string {
 		return join(" ", gatewayName(g), "("+join(" ", known(g.Name), g.Version)+")")
 	}
 	return fmt.Sprintf("%s (%s)", join(" ", known(g.Name), known(g.Version)), known(g.Kind))
+}
+
+// openRestyFact names what APISIX ran on.
+func openRestyFact(o *bench.OpenRestyInfo) string {
+	if o == nil {
+		return missing
+	}
+	return join(", ", known(o.Version), o.Path, join(" ", "LuaJIT", known(o.LuaJIT)))
 }
 
 func etcdFact(e bench.EtcdInfo) string {
@@ -196,5 +208,5 @@ func loadFact(s bench.Settings) string {
 	case s.Rate > 0:
 		return rate(s.Rate) + " requests/sec, whatever the answers do (open loop)"
 	}
-	return "closed loop: a connection sends when it has its answer"
+	return "closed loop: each connection waits for its response before sending again"
 }
