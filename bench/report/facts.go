@@ -135,9 +135,11 @@ func positive[T int | uint64](n T, format func(T) string) string {
 // settingsSection is every choice that moves the numbers.
 func settingsSection(r bench.Result) section {
 	s := r.Settings
-	return section{title: "Settings", facts: []fact{
-		{"gateway", gatewayFact(r.Gateway)},
-		{"OpenResty", openRestyFact(r.Gateway.OpenResty)},
+	facts := []fact{{"gateway", gatewayFact(r.Gateway)}}
+	if o := r.Gateway.OpenResty; o != nil {
+		facts = append(facts, fact{"OpenResty", join(", ", known(o.Version), o.Path, join(" ", "LuaJIT", known(o.LuaJIT)))})
+	}
+	return section{title: "Settings", facts: append(facts, []fact{
 		{"workers", fmt.Sprintf("%d asked for, %s counted running", s.Workers, figure(r.Gateway.Workers, strconv.Itoa))},
 		{"plugins loaded", plugins(r.Gateway.Plugins)},
 		{"etcd", etcdFact(r.Etcd)},
@@ -150,7 +152,7 @@ func settingsSection(r bench.Result) section {
 		{"upstreams", strconv.Itoa(s.Upstreams)},
 		{"started", timestamp(r.Started)},
 		{"measured by", join(" ", known(r.Tool.Name), r.Tool.Version)},
-	}}
+	}...)}
 }
 
 func gatewayFact(g bench.GatewayInfo) string {
@@ -158,14 +160,6 @@ func gatewayFact(g bench.GatewayInfo) string {
 		return join(" ", gatewayName(g), "("+join(" ", known(g.Name), g.Version)+")")
 	}
 	return fmt.Sprintf("%s (%s)", join(" ", known(g.Name), known(g.Version)), known(g.Kind))
-}
-
-// openRestyFact names what APISIX ran on.
-func openRestyFact(o *bench.OpenRestyInfo) string {
-	if o == nil {
-		return missing
-	}
-	return join(", ", known(o.Version), o.Path, join(" ", "LuaJIT", known(o.LuaJIT)))
 }
 
 func etcdFact(e bench.EtcdInfo) string {
