@@ -19,7 +19,13 @@ func printable(r bench.Result) bench.Result {
 		pins = *r.Settings.Pins
 		r.Settings.Pins = &pins
 	}
+	openResty := bench.OpenRestyInfo{}
+	if r.Gateway.OpenResty != nil {
+		openResty = *r.Gateway.OpenResty
+		r.Gateway.OpenResty = &openResty
+	}
 	for _, s := range []*string{
+		&r.Label, &openResty.Version, &openResty.Path, &openResty.LuaJIT,
 		&r.Tool.Name, &r.Tool.Version,
 		&r.Machine.CPU.Implementer, &r.Machine.CPU.Part, &r.Machine.CPU.Variant, &r.Machine.CPU.Revision,
 		&r.Machine.CPU.Vendor, &r.Machine.CPU.Core, &r.Machine.CPU.Product,
