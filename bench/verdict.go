@@ -2,10 +2,9 @@ package bench
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
-	"armrepro/bench/machine"
+	"armrepro/bench/fitness"
 )
 
 // The codes of the warnings that come from the measurement itself. Those about
@@ -90,8 +89,8 @@ func (r *Result) Warn(w Warning) {
 
 // unchecked notes why the check behind a code could not be made.
 func (r *Result) unchecked(code, why string) {
-	if !slices.ContainsFunc(r.Unchecked, func(have machine.Unchecked) bool { return have.Code == code }) {
-		r.Unchecked = append(r.Unchecked, machine.Unchecked{Code: code, Why: why})
+	if !slices.ContainsFunc(r.Unchecked, func(have fitness.Unchecked) bool { return have.Code == code }) {
+		r.Unchecked = append(r.Unchecked, fitness.Unchecked{Code: code, Why: why})
 	}
 }
 
@@ -203,12 +202,4 @@ func (j judge) judgeSpread(runs []Run) {
 			Hint: "measure longer (--duration) or more often (--runs), and on a quiet machine",
 		}, "the runs differ by %.1f %% in requests/sec and by %.1f %% in average latency", 100*qps, 100*latency)
 	}
-}
-
-// inFlight is the mean number of requests under way, by Little's law.
-func (r *Run) inFlight() float64 {
-	if r.Latency.Mean == nil {
-		return math.NaN()
-	}
-	return r.QPS * *r.Latency.Mean / 1e6
 }

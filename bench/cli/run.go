@@ -19,8 +19,8 @@ import (
 	"armrepro/assets"
 	"armrepro/bench"
 	"armrepro/bench/experiment"
+	"armrepro/bench/fitness"
 	"armrepro/bench/load"
-	"armrepro/bench/machine"
 	"armrepro/bench/report"
 	"armrepro/proxycheck"
 	"armrepro/proxycheck/etcdhttp"
@@ -48,7 +48,7 @@ type runOptions struct {
 // benchmarks.
 func newRunOptions(tool bench.Tool) *runOptions {
 	return &runOptions{
-		Config: experiment.Config{Tool: tool, Gateway: experiment.Auto, Pin: machine.PinAuto, Ports: experiment.DefaultPorts()},
+		Config: experiment.Config{Tool: tool, Gateway: experiment.Auto, Pin: fitness.PinAuto, Ports: experiment.DefaultPorts()},
 		load: load.Config{
 			Connections: 16,
 			Duration:    time.Minute,

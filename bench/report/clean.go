@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"armrepro/bench"
-	"armrepro/bench/machine"
+	"armrepro/bench/fitness"
 )
 
 // printable returns r with every string that a report prints made safe for a
@@ -19,7 +19,13 @@ func printable(r bench.Result) bench.Result {
 		pins = *r.Settings.Pins
 		r.Settings.Pins = &pins
 	}
+	openResty := bench.OpenRestyInfo{}
+	if r.Gateway.OpenResty != nil {
+		openResty = *r.Gateway.OpenResty
+		r.Gateway.OpenResty = &openResty
+	}
 	for _, s := range []*string{
+		&r.Label, &openResty.Version, &openResty.Path, &openResty.LuaJIT,
 		&r.Tool.Name, &r.Tool.Version,
 		&r.Machine.CPU.Implementer, &r.Machine.CPU.Part, &r.Machine.CPU.Variant, &r.Machine.CPU.Revision,
 		&r.Machine.CPU.Vendor, &r.Machine.CPU.Core, &r.Machine.CPU.Product,
@@ -46,7 +52,7 @@ func printable(r bench.Result) bench.Result {
 	}
 	r.Unchecked = slices.Clone(r.Unchecked)
 	for i, u := range r.Unchecked {
-		r.Unchecked[i] = machine.Unchecked{Code: clean(u.Code), Why: clean(u.Why)}
+		r.Unchecked[i] = fitness.Unchecked{Code: clean(u.Code), Why: clean(u.Why)}
 	}
 	r.Gateway.Plugins = slices.Clone(r.Gateway.Plugins)
 	for i, p := range r.Gateway.Plugins {

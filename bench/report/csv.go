@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,8 @@ var csvHeader = []string{
 	"duration_s", "warmup_s", "connections", "threads", "runs", "workers", "upstreams", "timeout_s",
 	"pin_gateway", "pin_upstream", "pin_load",
 	"warnings",
+	"cut", "upstream_answers", "cpu_others_cores",
+	"label", "openresty_version", "openresty_path", "luajit_version",
 }
 
 // controlScenario is the scenario column of the run straight to the upstream.
@@ -51,7 +54,8 @@ func writeCSV(w io.Writer, results []bench.Result, _ Options) error {
 		line := func(scenario, number string, run bench.Run) error {
 			fields := []string{r.Started.UTC().Format(time.RFC3339), csvText(r.Tool.Version), csvText(string(r.Verdict)),
 				csvText(scenario), number}
-			return out.Write(append(append(fields, csvRun(run)...), context...))
+			added := []string{strconv.FormatBool(run.Cut), csvFigure(run.UpstreamAnswers, count), csvFigure(run.CPU.Others, csvFloat)}
+			return out.Write(slices.Concat(fields, csvRun(run), context, added, csvNames(r)))
 		}
 		for _, s := range r.Scenarios {
 			for i, run := range s.Runs {
@@ -125,6 +129,12 @@ func csvContext(r bench.Result) []string {
 		csvText(pins.Gateway), csvText(pins.Upstream), csvText(pins.Load),
 		csvText(strings.Join(codes, " ")),
 	}
+}
+
+// csvNames are texts that came after the first columns.
+func csvNames(r bench.Result) []string {
+	or := cmp.Or(r.Gateway.OpenResty, &bench.OpenRestyInfo{})
+	return []string{csvText(r.Label), csvText(or.Version), csvText(or.Path), csvText(or.LuaJIT)}
 }
 
 // csvText keeps a spreadsheet from taking a text for a formula.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"armrepro/bench"
+	"armrepro/bench/fitness"
 	"armrepro/bench/machine"
 )
 
@@ -13,6 +14,9 @@ import (
 // them.
 func machineSection(r bench.Result) section {
 	facts := machineFacts(r.Machine)
+	if r.Label != "" {
+		facts = append([]fact{{"label", r.Label}}, facts...)
+	}
 	if codes := unchecked(r.Unchecked); codes != "" {
 		facts = append(facts, fact{"not checked", codes})
 	}
@@ -47,7 +51,7 @@ func machineFacts(m machine.Machine) []fact {
 }
 
 // unchecked lists the codes of the checks that could not be made.
-func unchecked(list []machine.Unchecked) string {
+func unchecked(list []fitness.Unchecked) string {
 	var codes []string
 	for _, u := range list {
 		codes = append(codes, u.Code)
@@ -132,8 +136,11 @@ func positive[T int | uint64](n T, format func(T) string) string {
 // settingsSection is every choice that moves the numbers.
 func settingsSection(r bench.Result) section {
 	s := r.Settings
-	return section{title: "Settings", facts: []fact{
-		{"gateway", gatewayFact(r.Gateway)},
+	facts := []fact{{"gateway", gatewayFact(r.Gateway)}}
+	if o := r.Gateway.OpenResty; o != nil {
+		facts = append(facts, fact{"OpenResty", join(", ", known(o.Version), o.Path, join(" ", "LuaJIT", known(o.LuaJIT)))})
+	}
+	return section{title: "Settings", facts: append(facts, []fact{
 		{"workers", fmt.Sprintf("%d asked for, %s counted running", s.Workers, figure(r.Gateway.Workers, strconv.Itoa))},
 		{"plugins loaded", plugins(r.Gateway.Plugins)},
 		{"etcd", etcdFact(r.Etcd)},
@@ -146,7 +153,7 @@ func settingsSection(r bench.Result) section {
 		{"upstreams", strconv.Itoa(s.Upstreams)},
 		{"started", timestamp(r.Started)},
 		{"measured by", join(" ", known(r.Tool.Name), r.Tool.Version)},
-	}}
+	}...)}
 }
 
 func gatewayFact(g bench.GatewayInfo) string {
@@ -196,5 +203,5 @@ func loadFact(s bench.Settings) string {
 	case s.Rate > 0:
 		return rate(s.Rate) + " requests/sec, whatever the answers do (open loop)"
 	}
-	return "closed loop: a connection sends when it has its answer"
+	return "closed loop: each connection waits for its response before sending again"
 }

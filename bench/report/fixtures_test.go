@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"armrepro/bench"
+	"armrepro/bench/fitness"
 	"armrepro/bench/load"
 	"armrepro/bench/machine"
 )
@@ -14,6 +15,7 @@ var fixtures = map[string]func() bench.Result{
 	"valid":       validResult,
 	"warnings":    warningsResult,
 	"invalid":     invalidResult,
+	"disturbed":   disturbedResult,
 	"interrupted": interruptedResult,
 	"missing":     missingResult,
 	"builtin":     builtinResult,
@@ -41,9 +43,11 @@ func validResult() bench.Result {
 			PageSize: 4096, Cores: 2, UsableCores: 2, MemoryBytes: 4093124608, Hypervisor: "KVM", Container: "none",
 			Mitigations: map[string]string{"spectre_v1": "Mitigation: __user pointer sanitization", "spec_store_bypass": "Vulnerable"},
 		},
-		Unchecked: []machine.Unchecked{{Code: machine.Governor, Why: "no CPU has a cpufreq policy"}},
+		Unchecked: []fitness.Unchecked{{Code: fitness.Governor, Why: "no CPU has a cpufreq policy"}},
 		Gateway: bench.GatewayInfo{Kind: "native", Name: "APISIX", Version: "2.15.0", Workers: new(1),
-			Plugins: []string{"limit-count", "prometheus"}},
+			Plugins: []string{"limit-count", "prometheus"},
+			OpenResty: &bench.OpenRestyInfo{Version: "1.21.4.1", Path: "/usr/local/openresty/bin/openresty", LuaJIT: "2.1.0-beta3",
+				Modules: []string{"http_stub_status_module", "apisix-nginx-module-1.9.0"}}},
 		Etcd: bench.EtcdInfo{Version: "3.7.3", Embedded: true},
 		Settings: bench.Settings{DurationS: 60, WarmupS: 5, Connections: 16, Threads: 2, Runs: 2,
 			Workers: 1, Upstreams: 1, TimeoutS: 2, Pins: &bench.Pins{Gateway: "3", Upstream: "0", Load: "1-2"}},
@@ -117,9 +121,28 @@ func interruptedResult() bench.Result {
 	r.Verdict = bench.Interrupted
 	r.Scenarios = []bench.ScenarioResult{
 		scenario("single-upstream", "single upstream, no plugin", run(15640.38, 1020)),
+		scenario("one-more", "cut in its second run", run(15640.38, 1020)),
 		{Name: "two-plugins", Title: "single upstream + two plugins (limit-count, prometheus)", Runs: []bench.Run{}},
 	}
+	cut := run(9876.54, 5000)
+	cut.Cut, cut.Seconds = true, 12.04
+	r.Scenarios[1].Runs = append(r.Scenarios[1].Runs, cut)
 	r.Control = nil
+	return r
+}
+
+// disturbedResult has too few runs to tell which one was disturbed, and its run
+// without the gateway was cut.
+func disturbedResult() bench.Result {
+	r := validResult()
+	r.Label = "the one in the cellar"
+	r.Verdict = bench.Disturbed
+	r.Scenarios[0] = scenario("single-upstream", "single upstream, no plugin", run(15640.38, 1020), run(11550.03, 1390))
+	r.Control.Cut, r.Control.Seconds = true, 2.5
+	r.Warnings = []bench.Warning{
+		{Code: bench.RunsDiffer, Text: "single-upstream: the runs differ by 30.1 % in requests/sec", Disturbed: true, Hint: "measure on a quiet machine"},
+		{Code: bench.NoCeiling, Text: "the run without the gateway was not finished", Hint: "let the measurement run to its end"},
+	}
 	return r
 }
 
@@ -229,7 +252,8 @@ func run(qps, us float64) bench.Run {
 			Histogram: "HISTFAAAAB542pNpmSzMwMDAxAABzFCaEUoz2X+AsQA9gQKT",
 		},
 		CPU: bench.CPU{Gateway: new(0.973), GatewayWait: new(0.011), Upstream: new(0.251),
-			Load: new(0.238), Etcd: new(0.004), Steal: new(0.0)},
+			Load: new(0.238), Etcd: new(0.004), Others: new(0.012), Steal: new(0.0)},
+		UpstreamAnswers: new(uint64(requests) + 3),
 		RSS: bench.RSS{Gateway: new(uint64(52_613_120)), Upstream: new(uint64(11_010_048)),
 			Load: new(uint64(12_582_912)), Etcd: new(uint64(40_894_464))},
 	}

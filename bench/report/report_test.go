@@ -121,7 +121,7 @@ func TestWidth(t *testing.T) {
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	labels := []string{"Avg latency", "p50", "p90", "p99",
-		"gateway", "gateway waiting", "upstream", "load", "etcd + armrepro", "steal"}
+		"gateway", "gateway waiting", "upstream", "load", "etcd + armrepro", "other processes", "steal"}
 	for _, format := range []string{"text", "markdown"} {
 		rows := 0
 		for line := range strings.Lines(write(t, format, Options{}, missingResult())) {
@@ -178,12 +178,15 @@ func TestInvalidIsNotCompared(t *testing.T) {
 	t.Parallel()
 	flagged := validResult()
 	flagged.Warnings = []bench.Warning{{Code: "errors", Text: "12 errors", Invalid: true}}
+	shaken := validResult()
+	shaken.Warnings = []bench.Warning{{Code: "spread", Text: "31 %", Disturbed: true}}
 	for name, r := range map[string]bench.Result{
 		"verdict": invalidResult(), "warning": flagged, "interrupted": interruptedResult(),
+		"disturbed": disturbedResult(), "disturbed by a warning": shaken,
 	} {
 		for _, format := range []string{"text", "markdown"} {
 			out := write(t, format, Options{References: true}, r)
-			for _, no := range []string{"The gateway reached", "×", "Graviton3", "Valid"} {
+			for _, no := range []string{"Gateway: ", "×", "Graviton3", "Valid"} {
 				if strings.Contains(out, no) {
 					t.Errorf("%s, %s: contains %q", name, format, no)
 				}

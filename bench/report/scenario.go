@@ -38,10 +38,10 @@ func scenarioGrid(r bench.Result, s bench.ScenarioResult) grid {
 	)
 	g.notes = []string{spreadLine(s.Runs)}
 	if s.Maximum != nil {
-		g.notes = append(g.notes, "The maximum that the rate is a share of, in a closed loop: "+rate(s.Maximum.QPS)+" requests/sec")
+		g.notes = append(g.notes, "Closed-loop maximum (100 %): "+rate(s.Maximum.QPS)+" requests/sec"+cutMark(*s.Maximum))
 	}
-	for i := range s.Runs {
-		g.header = append(g.header, ordinal(i+1))
+	for i, run := range s.Runs {
+		g.header = append(g.header, ordinal(i+1)+cutMark(run))
 	}
 	g.header = append(g.header, "Average")
 	return g
@@ -62,15 +62,35 @@ func setup(r bench.Result) string {
 // marks say why the figures of s do not count, or not in full.
 func marks(r bench.Result, s bench.ScenarioResult) []string {
 	var m []string
-	if r.Verdict == bench.Interrupted {
-		m = append(m, fmt.Sprintf("INTERRUPTED: %d of %s measured", len(s.Runs), plural(r.Settings.Runs, "run")))
-	} else if len(s.Runs) < r.Settings.Runs {
-		m = append(m, fmt.Sprintf("INCOMPLETE: %d of %s measured", len(s.Runs), plural(r.Settings.Runs, "run")))
+	if !s.Whole(r.Settings) {
+		parts := []string{fmt.Sprintf("%d of %s measured", len(bench.Complete(s.Runs)), plural(r.Settings.Runs, "run"))}
+		for i, run := range s.Runs {
+			if run.Cut {
+				parts = append(parts, "the "+ordinal(i+1)+" was cut at "+cutAt(run, r.Settings))
+			}
+		}
+		m = append(m, "INTERRUPTED: "+strings.Join(parts, ", "))
 	}
-	if r.Verdict != bench.Interrupted && !counts(r) {
-		m = append(m, "INVALID: "+invalidReasons(r))
+	switch standing(r) {
+	case bench.Invalid:
+		m = append(m, "INVALID: "+reasons(r, func(w bench.Warning) bool { return w.Invalid }))
+	case bench.Disturbed:
+		m = append(m, "DISTURBED: "+reasons(r, func(w bench.Warning) bool { return w.Disturbed }))
 	}
 	return m
+}
+
+// cutAt says how much of its time a run had, such as "2 of 4 s".
+func cutAt(run bench.Run, s bench.Settings) string {
+	return strings.TrimSuffix(fixed(run.Seconds, 1), ".0") + " of " + seconds(s.DurationS)
+}
+
+// cutMark is put behind the name of a run that was cut.
+func cutMark(run bench.Run) string {
+	if run.Cut {
+		return " (cut)"
+	}
+	return ""
 }
 
 // newRow is a row with one cell a run, and the average last.
@@ -110,11 +130,11 @@ func sweepGrid(r bench.Result, s bench.ScenarioResult) grid {
 	g.header = []string{""}
 	g.marks = nil
 	if !counts(r) {
-		g.marks = []string{"INVALID or interrupted: see the verdict"}
+		g.marks = []string{strings.ToUpper(string(standing(r))) + ": see the verdict"}
 	}
 	var runs []bench.Run
 	for _, point := range s.Sweep {
-		g.header = append(g.header, shortest(100*point.Share)+" %")
+		g.header = append(g.header, shortest(100*point.Share)+" %"+cutMark(point.Run))
 		runs = append(runs, point.Run)
 	}
 	g.groups = []group{
@@ -195,7 +215,7 @@ func errorRows(runs []bench.Run) []row {
 func cpuRows(runs []bench.Run) []row {
 	line := func(label string, get func(bench.CPU) *float64) row {
 		return newRow(label, runs, func(run bench.Run) string { return figure(get(run.CPU), cores) },
-			figure(mean(runs, func(run bench.Run) *float64 { return get(run.CPU) }), cores))
+			figure(bench.Mean(runs, func(run *bench.Run) *float64 { return get(run.CPU) }), cores))
 	}
 	return []row{
 		line("gateway", func(c bench.CPU) *float64 { return c.Gateway }),
@@ -203,6 +223,7 @@ func cpuRows(runs []bench.Run) []row {
 		line("upstream", func(c bench.CPU) *float64 { return c.Upstream }),
 		line("load", func(c bench.CPU) *float64 { return c.Load }),
 		line("etcd + armrepro", func(c bench.CPU) *float64 { return c.Etcd }),
+		line("other processes", func(c bench.CPU) *float64 { return c.Others }),
 		line("steal", func(c bench.CPU) *float64 { return c.Steal }),
 	}
 }
@@ -221,43 +242,12 @@ func memoryRows(runs []bench.Run) []row {
 	}
 }
 
-// mean is nil unless every run has the figure: a mean over some of them would
-// pass for one over all.
-func mean(runs []bench.Run, get func(bench.Run) *float64) *float64 {
-	if len(runs) == 0 {
-		return nil
-	}
-	var sum float64
-	for _, run := range runs {
-		v := get(run)
-		if v == nil {
-			return nil
-		}
-		sum += *v
-	}
-	sum /= float64(len(runs))
-	return &sum
-}
-
 // spreadLine says how far the runs were apart.
 func spreadLine(runs []bench.Run) string {
 	const label = "Spread between runs, (max − min) / mean: "
-	if len(runs) < 2 {
+	if len(bench.Complete(runs)) < 2 {
 		return label + missing + " (fewer than two runs)"
 	}
-	return label + "requests/sec " + spread(runs, func(run bench.Run) *float64 { return &run.QPS }) +
-		", avg latency " + spread(runs, func(run bench.Run) *float64 { return run.AverageLatency() })
-}
-
-func spread(runs []bench.Run, get func(bench.Run) *float64) string {
-	m := mean(runs, get)
-	if m == nil || *m <= 0 {
-		return missing
-	}
-	low, high := *get(runs[0]), *get(runs[0])
-	for _, run := range runs[1:] {
-		v := *get(run)
-		low, high = min(low, v), max(high, v)
-	}
-	return percent((high - low) / *m)
+	return label + "requests/sec " + figure(bench.Spread(runs, (*bench.Run).Throughput), percent) +
+		", avg latency " + figure(bench.Spread(runs, (*bench.Run).AverageLatency), percent)
 }

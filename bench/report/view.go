@@ -106,7 +106,7 @@ func newView(r bench.Result, opts Options) (view, error) {
 // legend says how the latencies are meant.
 func legend(s bench.Settings) string {
 	if s.Rate > 0 || s.RateShare > 0 {
-		return "Latencies count from when a request was due, if not said otherwise."
+		return "Unless stated, latency counts from when the request was due."
 	}
 	return "Avg latency is the mean that wrk would print; percentiles and max are uncorrected."
 }
@@ -134,42 +134,61 @@ func gatewayName(g bench.GatewayInfo) string {
 
 func isBuiltin(g bench.GatewayInfo) bool { return g.Kind == "builtin" }
 
+// standing is the verdict on r, or a worse one if that is what its warnings say or
+// its verdict is none.
+func standing(r bench.Result) bench.Verdict {
+	any := func(marked func(bench.Warning) bool) bool { return slices.ContainsFunc(r.Warnings, marked) }
+	switch r.Verdict {
+	case bench.Valid, bench.ValidWithWarnings, bench.Disturbed, bench.Interrupted:
+		if any(func(w bench.Warning) bool { return w.Invalid }) {
+			return bench.Invalid
+		}
+		if r.Verdict != bench.Interrupted && any(func(w bench.Warning) bool { return w.Disturbed }) {
+			return bench.Disturbed
+		}
+		return r.Verdict
+	}
+	return bench.Invalid
+}
+
 // counts reports whether the figures of r may be compared with others.
 func counts(r bench.Result) bool {
-	if slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Invalid }) {
-		return false
-	}
-	return r.Verdict == bench.Valid || r.Verdict == bench.ValidWithWarnings
+	s := standing(r)
+	return s == bench.Valid || s == bench.ValidWithWarnings
 }
 
 // verdict says in words whether the figures count.
 func verdict(r bench.Result) (level, string) {
-	switch {
-	case r.Verdict == bench.Interrupted:
-		return bad, "INTERRUPTED: the measurement was stopped before its end. " +
-			"What was measured is shown and compared with nothing."
-	case !counts(r):
-		return bad, "INVALID: the figures are shown as they were measured and compared with nothing."
-	case len(r.Warnings) == 1:
-		return caution, "Valid, with 1 warning: read the figures together with it."
-	case len(r.Warnings) > 1:
-		return caution, fmt.Sprintf("Valid, with %d warnings: read the figures together with them.", len(r.Warnings))
+	switch standing(r) {
+	case bench.Interrupted:
+		return bad, "INTERRUPTED: the measurement was stopped before its end. Partial figures; not compared."
+	case bench.Disturbed:
+		return bad, "DISTURBED: something else took this machine's time during the measurement. Figures shown as measured; not compared."
+	case bench.Invalid:
+		return bad, "INVALID: figures shown as measured; not compared."
 	}
-	return good, "Valid: nothing was found that speaks against these figures."
+	switch n := len(r.Warnings); n {
+	case 0:
+		return good, "Valid: no check found anything wrong with these figures."
+	case 1:
+		return caution, "Valid, with 1 warning (below) that affects how far to trust the figures."
+	default:
+		return caution, fmt.Sprintf("Valid, with %d warnings (below) that affect how far to trust the figures.", n)
+	}
 }
 
-// invalidReasons are the findings that make r invalid, in words.
-func invalidReasons(r bench.Result) string {
-	var reasons []string
+// reasons are the marked findings, in words.
+func reasons(r bench.Result, marked func(bench.Warning) bool) string {
+	var texts []string
 	for _, w := range r.Warnings {
-		if w.Invalid {
-			reasons = append(reasons, w.Text)
+		if marked(w) {
+			texts = append(texts, w.Text)
 		}
 	}
-	if len(reasons) == 0 {
+	if len(texts) == 0 {
 		return "no reason was recorded"
 	}
-	return strings.Join(reasons, "; ")
+	return strings.Join(texts, "; ")
 }
 
 // scenarioName is how the posts refer to one of the two built-in scenarios, or
@@ -183,13 +202,17 @@ func scenarioName(s bench.ScenarioResult) string {
 
 // controlLine says how far the gateway was from the ceiling.
 func controlLine(r bench.Result) string {
+	const label = "Without the gateway (ceiling): "
 	if r.Control == nil {
-		return "Straight to the upstream: " + missing + " (not measured)."
+		return label + missing + " (not measured)."
 	}
 	c := r.Control
-	line := fmt.Sprintf("Straight to the upstream: %s requests/s, avg latency %s (CPU: upstream %s, load %s).",
-		rate(c.QPS), figure(c.Latency.MeanWrk, milliseconds),
+	line := fmt.Sprintf("%s%s requests/s, avg latency %s (CPU: upstream %s, load %s).",
+		label, rate(c.QPS), figure(c.Latency.MeanWrk, milliseconds),
 		figure(c.CPU.Upstream, cores), figure(c.CPU.Load, cores))
+	if c.Cut {
+		return line + fmt.Sprintf(" Cut after %s s: not compared.", fixed(c.Seconds, 1))
+	}
 	// At a fixed rate the gateway reaches what was asked of it.
 	if !counts(r) || r.Settings.Rate > 0 || r.Settings.RateShare > 0 {
 		return line
@@ -197,11 +220,12 @@ func controlLine(r bench.Result) string {
 	var shares []string
 	for _, s := range r.Scenarios {
 		if s.QPS != nil && c.QPS > 0 {
-			shares = append(shares, percent(*s.QPS/c.QPS)+" of it in "+scenarioName(s))
+			shares = append(shares, fmt.Sprintf("%s (%s)", percent(*s.QPS/c.QPS), scenarioName(s)))
 		}
 	}
 	if len(shares) == 0 {
 		return line
 	}
-	return line + " The gateway reached " + strings.Join(shares, " and ") + "."
+	shares[0] = strings.Replace(shares[0], " (", " of that (", 1)
+	return line + " Gateway: " + strings.Join(shares, ", ") + "."
 }
