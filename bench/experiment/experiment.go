@@ -29,6 +29,8 @@ func Kinds() []string { return []string{Auto, Native, Attach, Builtin} }
 type Config struct {
 	// Tool names the program that measures.
 	Tool bench.Tool
+	// Label is the user's name for the machine; empty without one.
+	Label string
 	// Settings are the choices that move the figures.
 	Settings  bench.Settings
 	Scenarios []bench.Scenario
@@ -101,13 +103,14 @@ func Run(ctx context.Context, cfg Config) (*bench.Result, error) {
 	if len(c.result.Scenarios) == 0 {
 		return nil, err
 	}
-	c.result.Judge(err != nil)
+	c.result.Judge(len(cfg.Scenarios))
 	return c.result, err
 }
 
 func newConductor(cfg Config) *conductor {
 	return &conductor{cfg: cfg, log: cfg.Logger, result: &bench.Result{
 		Schema:    bench.Schema,
+		Label:     cfg.Label,
 		Tool:      cfg.Tool,
 		Started:   time.Now().UTC().Truncate(time.Second),
 		Settings:  cfg.Settings,
@@ -126,6 +129,8 @@ func (c *conductor) benchConfig() bench.Config {
 		UpstreamURL:  "http://" + c.nodes()[0] + c.cfg.Scenarios[0].Path,
 		UpstreamPID:  c.upstream.Pid(),
 		EtcdEmbedded: c.etcd != nil,
+		Answered:     c.answered,
+		CPUs:         c.fit.cpus,
 		Progress:     c.cfg.Progress,
 		Root:         os.DirFS("/"),
 	}

@@ -129,7 +129,7 @@ func (f *fitness) end(c *conductor, workers []int) {
 func warn(r *bench.Result, when string, findings []machine.Finding) {
 	for _, f := range findings {
 		f.Text = when + f.Text
-		r.Warnings = append(r.Warnings, bench.Warning(f))
+		r.Warnings = append(r.Warnings, bench.Warning{Code: f.Code, Text: f.Text, Hint: f.Hint, Invalid: f.Invalid})
 	}
 }
 

@@ -100,6 +100,9 @@ func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
 	c.result.Gateway = bench.GatewayInfo{
 		Kind: info.Kind, Name: info.Name, Version: info.Version, Plugins: info.Plugins,
 	}
+	if or := info.OpenResty; or != nil {
+		c.result.Gateway.OpenResty = &bench.OpenRestyInfo{Version: or.Version, Path: or.Path, LuaJIT: or.LuaJIT, Modules: or.Modules}
+	}
 	c.log.Info().Str("name", info.Name).Str("version", info.Version).Str("url", c.gateway.URL()).Msg("gateway ready")
 	return nil
 }
