@@ -115,10 +115,10 @@ func (j judge) judgeLoad(run *Run) {
 		return
 	}
 	n := float64(j.Settings.Connections)
-	if run.Seconds < littleSeconds || float64(run.Requests) < littleRounds*n {
+	if run.Latency.Mean == nil || run.Seconds < littleSeconds || float64(run.Requests) < littleRounds*n {
 		return
 	}
-	if q := run.inFlight(); math.Abs(q-n) > littleLimit*n {
+	if q := run.QPS * *run.Latency.Mean / 1e6; math.Abs(q-n) > littleLimit*n {
 		j.warn(Warning{Code: LittlesLaw, Hint: "look for reconnects, or a generator short of CPU: no latency includes that time"},
 			"QPS times mean latency gives %.1f requests in flight on %.0f connections", q, n)
 	}

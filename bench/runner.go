@@ -228,7 +228,7 @@ func (r *runner) load(ctx context.Context, phase string, cfg load.Config, worker
 		r.Progress.End(nil)
 		return nil, cause(ctx, err)
 	}
-	run.Cut = err != nil
+	run.Cut = err != nil && run.Seconds < cfg.Duration.Seconds()
 	run.UpstreamAnswers = difference(answered, r.answered())
 	after.since(before, workers, &run)
 	pids.peakRSS(r.Root, &run)

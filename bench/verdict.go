@@ -2,7 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"armrepro/bench/machine"
@@ -203,12 +202,4 @@ func (j judge) judgeSpread(runs []Run) {
 			Hint: "measure longer (--duration) or more often (--runs), and on a quiet machine",
 		}, "the runs differ by %.1f %% in requests/sec and by %.1f %% in average latency", 100*qps, 100*latency)
 	}
-}
-
-// inFlight is the mean number of requests under way, by Little's law.
-func (r *Run) inFlight() float64 {
-	if r.Latency.Mean == nil {
-		return math.NaN()
-	}
-	return r.QPS * *r.Latency.Mean / 1e6
 }

@@ -74,7 +74,7 @@ func newRun(tool bench.Tool) *cobra.Command {
 	}
 	group(cmd, "Load", func(fs *pflag.FlagSet) {
 		addLoadFlags(fs, &o.load, "threads of the load generator (default: one for each of --workers)")
-		fs.Var(count(&o.runs), "runs", "measured runs of each scenario")
+		fs.Var(bounded(&o.runs, 1000), "runs", "measured runs of each scenario")
 		fs.Var(duration(&o.warmup), "warmup", "load before the first run of each scenario that is not measured")
 		fs.VarP(rateOrShare(&o.rate), "rate", "R", "fixed rate in requests/s, or a share of the maximum (75%) (default: a closed loop)")
 		fs.Var(shares(&o.sweep), "sweep", "also measure at these shares of the maximum: 10%,25%,50%,75%,90%")
@@ -107,8 +107,8 @@ func (o *runOptions) addGateway(cmd *cobra.Command) {
 		fs.StringVar(&o.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one; needed to attach)")
 		addEtcd(fs, &o.Etcd, "client URLs of an existing etcd to use instead of the embedded one")
 		fs.StringVar(&o.EtcdPrefix, "etcd-prefix", "", "`PREFIX` prefix of the gateway's keys in etcd (default: a new one)")
-		fs.Var(count(&o.workers), "workers", "required number of gateway workers")
-		fs.Var(count(&o.upstreams), "upstreams", "ports that the upstream listens on, counting up")
+		fs.Var(bounded(&o.workers, 1024), "workers", "required number of gateway workers")
+		fs.Var(bounded(&o.upstreams, 1000), "upstreams", "ports that the upstream listens on, counting up")
 		fs.StringVar(&o.Pin, "pin", o.Pin, "`CPUS` keep the processes on CPUs of their own: auto (with four or more), none, or a list for the gateway's workers, such as 2-3")
 	})
 }
@@ -150,14 +150,6 @@ func (o *runOptions) addPorts(cmd *cobra.Command) {
 // complete checks the flags, reads the scenarios and fills in the Config.
 func (o *runOptions) complete() error {
 	o.AdminKey = cmp.Or(o.AdminKey, os.Getenv(proxycheck.AdminKeyEnv))
-	for _, n := range []struct {
-		flag     string
-		n, limit int
-	}{{"--workers", o.workers, 1024}, {"--upstreams", o.upstreams, 1000}, {"--runs", o.runs, 1000}} {
-		if n.n < 1 || n.n > n.limit {
-			return usagef("%s: %d is not between 1 and %d", n.flag, n.n, n.limit)
-		}
-	}
 	if o.Gateway == experiment.Builtin && o.workers != 1 {
 		return usagef("--workers: the built-in gateway has one")
 	}

@@ -77,12 +77,12 @@ func endpoints(to *[]string) *value[[]string] {
 // count is a flag that takes wrk's counts: 200, 10k, 1M.
 func count(to *int) *value[int] { return &value[int]{to, "COUNT", parseCount, strconv.Itoa} }
 
-// positive is a count of at least 1.
-func positive(to *int) *value[int] {
+// bounded is a count from 1 to most.
+func bounded(to *int, most int) *value[int] {
 	return &value[int]{to, "COUNT", func(s string) (int, error) {
 		n, err := parseCount(s)
-		if err == nil && n == 0 {
-			err = fmt.Errorf("%q is not a count above 0", s)
+		if err == nil && (n < 1 || n > most) {
+			err = fmt.Errorf("%d is not between 1 and %d", n, most)
 		}
 		return n, err
 	}, strconv.Itoa}

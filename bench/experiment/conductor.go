@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -27,11 +27,12 @@ type conductor struct {
 
 	fit        *fitness
 	etcdConfig proxycheck.Etcd
-	folder     *proxycheck.Folder
-	etcd       *embed.Server
+	etcd       *embed.Server // nil if it is somebody else's
 	upstream   *process.Process
 	control    net.Conn // to the upstream
 	gateway    proxycheck.Gateway
+	// down takes down what was started.
+	down []func() error
 	// routes are those that were proved live.
 	routes []string
 }
@@ -148,16 +149,18 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 		return nil
 	}
 	begin := time.Now()
-	var err error
-	if c.folder, err = proxycheck.NewFolder("etcd"); err != nil {
+	folder, err := proxycheck.NewFolder("etcd")
+	if err != nil {
 		return err
 	}
+	c.down = append(c.down, folder.Remove)
 	listen := loopback(c.cfg.Ports.Etcd)
-	server, err := embed.Start(ctx, embed.Config{Listen: listen, Dir: c.folder.Path(), Logger: c.log})
+	server, err := embed.Start(ctx, embed.Config{Listen: listen, Dir: folder.Path(), Logger: c.log})
 	if err != nil {
 		return proxycheck.ExplainListen(err, "--etcd-port", listen)
 	}
 	c.etcd = server
+	c.down = append(c.down, server.Close)
 	c.etcdConfig.Endpoints = []string{server.Endpoint()}
 	c.result.Etcd = bench.EtcdInfo{Version: server.Version(), Embedded: true}
 	c.log.Info().Str("version", server.Version()).Str("url", server.Endpoint()).Stringer("in", time.Since(begin).Round(time.Millisecond)).Msg("etcd ready")
@@ -172,17 +175,15 @@ func (c *conductor) whileUp(ctx context.Context) (context.Context, context.Cance
 	if c.etcd != nil {
 		etcd = c.etcd.Err()
 	}
-	// Taking down clears the fields.
-	upstream, gateway := c.upstream, c.gateway
 	go func() {
 		select {
 		case <-ctx.Done():
 		case err := <-etcd:
 			cancel(fmt.Errorf("etcd ended: %w", err))
-		case <-upstream.Done():
-			cancel(fmt.Errorf("the upstream ended: %w", ending(upstream)))
-		case <-gateway.Done():
-			cancel(gateway.Err())
+		case <-c.upstream.Done():
+			cancel(fmt.Errorf("the upstream ended: %w", ending(c.upstream)))
+		case <-c.gateway.Done():
+			cancel(c.gateway.Err())
 		}
 	}()
 	return ctx, func() { cancel(nil) }
@@ -196,43 +197,15 @@ func ending(p *process.Process) error {
 	return errors.New("exit code 0")
 }
 
-// upstreamStop bounds the wait for the upstream to end after SIGTERM.
-const upstreamStop = 3 * time.Second
-
 // tearDown takes everything down again, in the reverse order: the gateway needs
-// etcd to remove its route. It may be called twice.
+// etcd to remove its route.
 func (c *conductor) tearDown() error {
 	var errs []error
-	if c.gateway != nil {
-		errs = append(errs, c.gateway.Close())
-		c.collectWarnings()
-		c.gateway = nil
+	for _, down := range slices.Backward(c.down) {
+		errs = append(errs, down())
 	}
-	if c.upstream != nil {
-		errs = append(errs, c.upstream.Stop(syscall.SIGTERM, upstreamStop))
-		errs = append(errs, c.control.Close())
-		c.upstream = nil
-	}
-	if c.etcd != nil {
-		errs = append(errs, c.etcd.Close())
-		c.etcd = nil
-	}
-	if c.folder != nil {
-		errs = append(errs, c.folder.Remove())
-		c.folder = nil
-	}
+	c.down = nil
 	return errors.Join(errs...)
-}
-
-// collectWarnings takes over what the gateway has to say of itself.
-func (c *conductor) collectWarnings() {
-	warner, ok := c.gateway.(proxycheck.Warner)
-	if !ok {
-		return
-	}
-	for _, w := range warner.Warnings() {
-		c.result.Warn(bench.Warning{Code: w.Code, Text: w.Text, Hint: w.Hint})
-	}
 }
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -33,7 +33,7 @@ var csvHeader = []string{
 	"etcd_version", "etcd_embedded",
 	"duration_s", "warmup_s", "connections", "threads", "runs", "workers", "upstreams", "timeout_s",
 	"pin_gateway", "pin_upstream", "pin_load",
-	"warnings", "label", "openresty_version", "openresty_path", "openresty_luajit",
+	"warnings", "label", "openresty_version", "openresty_path", "luajit_version",
 	"cut", "upstream_answers", "cpu_others_cores",
 }
 

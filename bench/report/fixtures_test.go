@@ -135,6 +135,7 @@ func interruptedResult() bench.Result {
 func disturbedResult() bench.Result {
 	r := warningsResult()
 	r.Verdict = bench.Disturbed
+	r.Control.Cut, r.Control.Seconds = true, 2.5
 	r.Scenarios[0].Runs[1].CPU.GatewayWait = new(0.214)
 	r.Scenarios[0].Runs[1].CPU.Others = new(0.832)
 	r.Warnings = append(r.Warnings, bench.Warning{Code: "gateway-disturbed", Disturbed: true,

@@ -179,12 +179,17 @@ func TestBuiltinIsNotAPISIX(t *testing.T) {
 	}
 }
 
-// TestInvalidIsNotCompared checks both ways in which a result does not count.
+// TestInvalidIsNotCompared checks the ways in which a result does not count.
 func TestInvalidIsNotCompared(t *testing.T) {
 	t.Parallel()
 	flagged := validResult()
 	flagged.Warnings = []bench.Warning{{Code: "errors", Text: "12 errors", Invalid: true}}
+	shaken := validResult()
+	shaken.Warnings = []bench.Warning{{Code: "spread", Text: "31 %", Disturbed: true}}
+	unknown := validResult()
+	unknown.Verdict = "splendid"
 	for name, r := range map[string]bench.Result{
+		"disturbed by a warning": shaken, "unknown verdict": unknown,
 		"verdict": invalidResult(), "warning": flagged, "interrupted": interruptedResult(), "disturbed": disturbedResult(),
 	} {
 		for _, format := range []string{"text", "markdown"} {

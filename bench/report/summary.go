@@ -55,6 +55,6 @@ func summaryVerdict(r bench.Result) string {
 	if len(decisive) > 0 {
 		codes = decisive
 	}
-	word := strings.ReplaceAll(string(lowest(r)), "-", " ")
+	word := strings.ReplaceAll(string(standing(r)), "-", " ")
 	return join(": ", strings.ToUpper(word[:min(1, len(word))])+word[min(1, len(word)):], strings.Join(codes, ", "))
 }

@@ -86,7 +86,7 @@ func newView(r bench.Result, opts Options) (view, error) {
 		warnings: r.Warnings,
 		sections: []section{machineSection(r), settingsSection(r)},
 		legend:   legend(r),
-		level:    levels[lowest(r)],
+		level:    levels[standing(r)],
 		verdict:  verdict(r),
 	}
 	for _, s := range r.Scenarios {
@@ -145,14 +145,14 @@ func gatewayName(g bench.GatewayInfo) string {
 
 func isBuiltin(g bench.GatewayInfo) bool { return g.Kind == "builtin" }
 
-// lowest is the verdict that r says, or the worse one that a warning in it asks
-// for.
-func lowest(r bench.Result) bench.Verdict {
+// standing is the verdict on r, or a worse one where its warnings ask for that or
+// its verdict is none.
+func standing(r bench.Result) bench.Verdict {
+	_, known := levels[r.Verdict]
 	switch {
-	case slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Invalid }):
+	case !known || slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Invalid }):
 		return bench.Invalid
-	case slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Disturbed }) &&
-		(r.Verdict == bench.Valid || r.Verdict == bench.ValidWithWarnings):
+	case r.Verdict != bench.Interrupted && slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Disturbed }):
 		return bench.Disturbed
 	}
 	return r.Verdict
@@ -160,7 +160,7 @@ func lowest(r bench.Result) bench.Verdict {
 
 // counts reports whether the figures of r may be compared with others.
 func counts(r bench.Result) bool {
-	v := lowest(r)
+	v := standing(r)
 	return v == bench.Valid || v == bench.ValidWithWarnings
 }
 
@@ -171,7 +171,7 @@ var levels = map[bench.Verdict]level{
 
 // verdict says in words whether the figures count.
 func verdict(r bench.Result) string {
-	switch v := lowest(r); {
+	switch v := standing(r); {
 	case v == bench.Interrupted:
 		return "INTERRUPTED: partial figures; not compared."
 	case v == bench.Disturbed:
@@ -188,7 +188,7 @@ func verdict(r bench.Result) string {
 
 // reasons are the findings behind a verdict that keeps r from counting, in words.
 func reasons(r bench.Result) string {
-	v := lowest(r)
+	v := standing(r)
 	var texts []string
 	for _, w := range r.Warnings {
 		if v == bench.Invalid && w.Invalid || v == bench.Disturbed && w.Disturbed {

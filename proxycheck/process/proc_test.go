@@ -1,6 +1,7 @@
 package process
 
 import (
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
