@@ -277,10 +277,13 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	}
 	// Saved first: what was measured survives a terminal that has gone.
 	out := cmd.OutOrStdout()
-	saveErr := saved.write(func(w io.Writer) error {
+	outErr := errors.Join(saved.write(func(w io.Writer) error {
 		return report.Write(w, "json", []bench.Result{*result}, report.Options{})
-	})
-	if outErr := errors.Join(saveErr, o.output.print(out, o.logs.color(out), *result)); outErr != nil {
+	}), o.output.print(out, o.logs.color(out), *result))
+	if !o.logs.quiet && o.logs.format == "text" {
+		outErr = errors.Join(outErr, report.Summary(cmd.ErrOrStderr(), *result))
+	}
+	if outErr != nil {
 		return errors.Join(err, outErr)
 	}
 	if err == nil && result.Verdict == bench.Invalid {
