@@ -281,6 +281,7 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 		return report.Write(w, "json", []bench.Result{*result}, report.Options{})
 	}), o.output.print(out, o.logs.color(out), *result))
 	if !o.logs.quiet && o.logs.format == "text" {
+		fmt.Fprintln(cmd.ErrOrStderr())
 		outErr = errors.Join(outErr, report.Summary(cmd.ErrOrStderr(), *result))
 	}
 	if outErr != nil {
