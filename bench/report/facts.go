@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,11 +15,11 @@ import (
 // them.
 func machineSection(r bench.Result) section {
 	facts := machineFacts(r.Machine)
+	if codes := unchecked(r.Unchecked); codes != "" {
+		facts = append(facts, fact{"could not check", codes})
+	}
 	if r.Label != "" {
 		facts = append([]fact{{"label", r.Label}}, facts...)
-	}
-	if codes := unchecked(r.Unchecked); codes != "" {
-		facts = append(facts, fact{"not checked", codes})
 	}
 	return section{title: "Machine", facts: facts}
 }
@@ -136,12 +137,9 @@ func positive[T int | uint64](n T, format func(T) string) string {
 // settingsSection is every choice that moves the numbers.
 func settingsSection(r bench.Result) section {
 	s := r.Settings
-	facts := []fact{{"gateway", gatewayFact(r.Gateway)}}
-	if o := r.Gateway.OpenResty; o != nil {
-		facts = append(facts, fact{"OpenResty", join(", ", known(o.Version), o.Path, join(" ", "LuaJIT", known(o.LuaJIT)))})
-	}
-	return section{title: "Settings", facts: append(facts, []fact{
-		{"workers", fmt.Sprintf("%d asked for, %s counted running", s.Workers, figure(r.Gateway.Workers, strconv.Itoa))},
+	facts := []fact{
+		{"gateway", gatewayFact(r.Gateway)},
+		{"workers", fmt.Sprintf("%d required, %s running", s.Workers, figure(r.Gateway.Workers, strconv.Itoa))},
 		{"plugins loaded", plugins(r.Gateway.Plugins)},
 		{"etcd", etcdFact(r.Etcd)},
 		{"duration", fmt.Sprintf("%s a run, after %s of warm-up", seconds(s.DurationS), seconds(s.WarmupS))},
@@ -153,7 +151,11 @@ func settingsSection(r bench.Result) section {
 		{"upstreams", strconv.Itoa(s.Upstreams)},
 		{"started", timestamp(r.Started)},
 		{"measured by", join(" ", known(r.Tool.Name), r.Tool.Version)},
-	}...)}
+	}
+	if o := r.Gateway.OpenResty; o != nil {
+		facts = slices.Insert(facts, 1, fact{"OpenResty", openResty(o)})
+	}
+	return section{title: "Settings", facts: facts}
 }
 
 func gatewayFact(g bench.GatewayInfo) string {
@@ -161,6 +163,14 @@ func gatewayFact(g bench.GatewayInfo) string {
 		return join(" ", gatewayName(g), "("+join(" ", known(g.Name), g.Version)+")")
 	}
 	return fmt.Sprintf("%s (%s)", join(" ", known(g.Name), known(g.Version)), known(g.Kind))
+}
+
+func openResty(o *bench.OpenRestyInfo) string {
+	text := join(", ", known(o.Version), o.Path)
+	if o.LuaJIT != "" {
+		text += ", LuaJIT " + o.LuaJIT
+	}
+	return text
 }
 
 func etcdFact(e bench.EtcdInfo) string {
@@ -199,9 +209,9 @@ func pinning(p *bench.Pins) string {
 func loadFact(s bench.Settings) string {
 	switch {
 	case s.RateShare > 0:
-		return percent(s.RateShare) + " of the scenario's maximum, whatever the answers do (open loop)"
+		return "open loop: fixed rate, " + percent(s.RateShare) + " of the scenario's maximum"
 	case s.Rate > 0:
-		return rate(s.Rate) + " requests/sec, whatever the answers do (open loop)"
+		return "open loop: fixed rate, " + rate(s.Rate) + " requests/sec"
 	}
 	return "closed loop: each connection waits for its response before sending again"
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,15 +80,15 @@ type fact struct {
 
 // newView puts r into words.
 func newView(r bench.Result, opts Options) (view, error) {
-	r = printable(r)
 	v := view{
 		heading:  heading(r),
 		control:  controlLine(r),
 		warnings: r.Warnings,
 		sections: []section{machineSection(r), settingsSection(r)},
-		legend:   legend(r.Settings),
+		legend:   legend(r),
+		level:    levels[standing(r)],
+		verdict:  verdict(r),
 	}
-	v.level, v.verdict = verdict(r)
 	for _, s := range r.Scenarios {
 		v.tables = append(v.tables, scenarioGrid(r, s))
 		if len(s.Sweep) > 0 {
@@ -104,23 +105,33 @@ func newView(r bench.Result, opts Options) (view, error) {
 }
 
 // legend says how the latencies are meant.
-func legend(s bench.Settings) string {
-	if s.Rate > 0 || s.RateShare > 0 {
+func legend(r bench.Result) string {
+	if r.Settings.Rate > 0 || r.Settings.RateShare > 0 {
 		return "Unless stated, latency counts from when the request was due."
 	}
-	return "Avg latency is the mean that wrk would print; percentiles and max are uncorrected."
+	text := "Avg latency is the mean that wrk would print; percentiles and max are uncorrected."
+	if slices.ContainsFunc(r.Scenarios, func(s bench.ScenarioResult) bool { return slices.ContainsFunc(s.Runs, meansDiffer) }) {
+		text += " wrk adds samples for the requests that a slow answer held back; the plain mean is without them."
+	}
+	return text
 }
 
 func heading(r bench.Result) string {
-	where := join(", ", r.Machine.CPU.Product, join(" ", r.Machine.Cloud, r.Machine.Instance))
-	if where == "" {
-		where = "an unknown machine"
-	}
 	on := " on "
 	if isBuiltin(r.Gateway) {
 		on = ", on "
 	}
-	return gatewayName(r.Gateway) + on + where
+	return gatewayName(r.Gateway) + on + machineName(r)
+}
+
+// machineName is the CPU and where it is. A machine of nobody's cloud is known by
+// the label that its user gave it.
+func machineName(r bench.Result) string {
+	where := join(" ", r.Machine.Cloud, r.Machine.Instance)
+	if where == "" {
+		where = r.Label
+	}
+	return cmp.Or(join(", ", r.Machine.CPU.Product, where), "an unknown machine")
 }
 
 // gatewayName names the gateway so that the built-in one is never taken for
@@ -134,61 +145,57 @@ func gatewayName(g bench.GatewayInfo) string {
 
 func isBuiltin(g bench.GatewayInfo) bool { return g.Kind == "builtin" }
 
-// standing is the verdict on r, or a worse one if that is what its warnings say or
+// standing is the verdict on r, or a worse one where its warnings ask for that or
 // its verdict is none.
 func standing(r bench.Result) bench.Verdict {
-	any := func(marked func(bench.Warning) bool) bool { return slices.ContainsFunc(r.Warnings, marked) }
-	switch r.Verdict {
-	case bench.Valid, bench.ValidWithWarnings, bench.Disturbed, bench.Interrupted:
-		if any(func(w bench.Warning) bool { return w.Invalid }) {
-			return bench.Invalid
-		}
-		if r.Verdict != bench.Interrupted && any(func(w bench.Warning) bool { return w.Disturbed }) {
-			return bench.Disturbed
-		}
-		return r.Verdict
+	_, known := levels[r.Verdict]
+	switch {
+	case !known || slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Invalid }):
+		return bench.Invalid
+	case r.Verdict != bench.Interrupted && slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Disturbed }):
+		return bench.Disturbed
 	}
-	return bench.Invalid
+	return r.Verdict
 }
 
 // counts reports whether the figures of r may be compared with others.
 func counts(r bench.Result) bool {
-	s := standing(r)
-	return s == bench.Valid || s == bench.ValidWithWarnings
+	v := standing(r)
+	return v == bench.Valid || v == bench.ValidWithWarnings
+}
+
+var levels = map[bench.Verdict]level{
+	bench.Valid: good, bench.ValidWithWarnings: caution, bench.Disturbed: caution,
+	bench.Invalid: bad, bench.Interrupted: bad,
 }
 
 // verdict says in words whether the figures count.
-func verdict(r bench.Result) (level, string) {
-	switch standing(r) {
-	case bench.Interrupted:
-		return bad, "INTERRUPTED: the measurement was stopped before its end. Partial figures; not compared."
-	case bench.Disturbed:
-		return bad, "DISTURBED: something else took this machine's time during the measurement. Figures shown as measured; not compared."
-	case bench.Invalid:
-		return bad, "INVALID: figures shown as measured; not compared."
+func verdict(r bench.Result) string {
+	switch v := standing(r); {
+	case v == bench.Interrupted:
+		return "INTERRUPTED: partial figures; not compared."
+	case v == bench.Disturbed:
+		return "DISTURBED: figures as measured while something else took the gateway's time; not compared."
+	case v == bench.Invalid:
+		return "INVALID: figures as measured; not compared."
+	case len(r.Warnings) == 1:
+		return "Valid, with 1 warning (below) that affects how far to trust the figures."
+	case len(r.Warnings) > 1:
+		return fmt.Sprintf("Valid, with %d warnings (below) that affect how far to trust the figures.", len(r.Warnings))
 	}
-	switch n := len(r.Warnings); n {
-	case 0:
-		return good, "Valid: no check found anything wrong with these figures."
-	case 1:
-		return caution, "Valid, with 1 warning (below) that affects how far to trust the figures."
-	default:
-		return caution, fmt.Sprintf("Valid, with %d warnings (below) that affect how far to trust the figures.", n)
-	}
+	return "Valid: nothing found that casts doubt on these figures."
 }
 
-// reasons are the marked findings, in words.
-func reasons(r bench.Result, marked func(bench.Warning) bool) string {
+// reasons are the findings behind a verdict that keeps r from counting, in words.
+func reasons(r bench.Result) string {
+	v := standing(r)
 	var texts []string
 	for _, w := range r.Warnings {
-		if marked(w) {
+		if v == bench.Invalid && w.Invalid || v == bench.Disturbed && w.Disturbed {
 			texts = append(texts, w.Text)
 		}
 	}
-	if len(texts) == 0 {
-		return "no reason was recorded"
-	}
-	return strings.Join(texts, "; ")
+	return cmp.Or(strings.Join(texts, "; "), "no reason was recorded")
 }
 
 // scenarioName is how the posts refer to one of the two built-in scenarios, or
@@ -203,15 +210,15 @@ func scenarioName(s bench.ScenarioResult) string {
 // controlLine says how far the gateway was from the ceiling.
 func controlLine(r bench.Result) string {
 	const label = "Without the gateway (ceiling): "
-	if r.Control == nil {
+	c := r.Control
+	if c == nil {
 		return label + missing + " (not measured)."
 	}
-	c := r.Control
-	line := fmt.Sprintf("%s%s requests/s, avg latency %s (CPU: upstream %s, load %s).",
-		label, rate(c.QPS), figure(c.Latency.MeanWrk, milliseconds),
-		figure(c.CPU.Upstream, cores), figure(c.CPU.Load, cores))
+	line := fmt.Sprintf("%s%s requests/s, avg latency %s (CPU: upstream %s, load %s).", label,
+		rate(c.QPS), figure(c.Latency.MeanWrk, milliseconds),
+		figure(c.CPU.Upstream, percent), figure(c.CPU.Load, percent))
 	if c.Cut {
-		return line + fmt.Sprintf(" Cut after %s s: not compared.", fixed(c.Seconds, 1))
+		return line + " Cut after " + seconds(c.Seconds) + "."
 	}
 	// At a fixed rate the gateway reaches what was asked of it.
 	if !counts(r) || r.Settings.Rate > 0 || r.Settings.RateShare > 0 {
@@ -220,12 +227,15 @@ func controlLine(r bench.Result) string {
 	var shares []string
 	for _, s := range r.Scenarios {
 		if s.QPS != nil && c.QPS > 0 {
-			shares = append(shares, fmt.Sprintf("%s (%s)", percent(*s.QPS/c.QPS), scenarioName(s)))
+			share := percent(*s.QPS / c.QPS)
+			if len(shares) == 0 {
+				share += " of that"
+			}
+			shares = append(shares, share+" ("+scenarioName(s)+")")
 		}
 	}
 	if len(shares) == 0 {
 		return line
 	}
-	shares[0] = strings.Replace(shares[0], " (", " of that (", 1)
 	return line + " Gateway: " + strings.Join(shares, ", ") + "."
 }
