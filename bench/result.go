@@ -4,6 +4,7 @@ package bench
 import (
 	"time"
 
+	"armrepro/bench/fitness"
 	"armrepro/bench/load"
 	"armrepro/bench/machine"
 )
@@ -27,8 +28,8 @@ type Result struct {
 	// Control is the same load straight to the upstream: the ceiling.
 	Control  *Run      `json:"control"`
 	Warnings []Warning `json:"warnings"`
-	// Unchecked are the checks that could not be made.
-	Unchecked []machine.Unchecked `json:"unchecked,omitempty"`
+	// Unchecked are the checks of the machine that could not be made.
+	Unchecked []fitness.Unchecked `json:"unchecked,omitempty"`
 	Verdict   Verdict             `json:"verdict"`
 }
 

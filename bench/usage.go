@@ -4,7 +4,7 @@ import (
 	"io/fs"
 	"time"
 
-	"armrepro/bench/machine"
+	"armrepro/bench/fitness"
 	"armrepro/proxycheck/process"
 )
 
@@ -36,10 +36,10 @@ func (p processes) usage(root fs.FS) usage {
 			return process.RunDelay(root, pid)
 		}, p.workers...),
 	}
-	if t, err := machine.ReadCPUTimes(root); err == nil {
+	if t, err := fitness.ReadCPUTimes(root); err == nil {
 		u.steal = &t.Steal
 	}
-	if t, err := machine.ReadCPUTimesOf(root, p.cpus); err == nil {
+	if t, err := fitness.ReadCPUTimesOf(root, p.cpus); err == nil {
 		// The interrupts of the loopback are the run's own.
 		busy := t.Busy - t.IRQ + t.Steal
 		u.busy = &busy

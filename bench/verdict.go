@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"armrepro/bench/machine"
+	"armrepro/bench/fitness"
 )
 
 // The codes of the warnings that come from the measurement itself. Those about
@@ -89,8 +89,8 @@ func (r *Result) Warn(w Warning) {
 
 // unchecked notes why the check behind a code could not be made.
 func (r *Result) unchecked(code, why string) {
-	if !slices.ContainsFunc(r.Unchecked, func(have machine.Unchecked) bool { return have.Code == code }) {
-		r.Unchecked = append(r.Unchecked, machine.Unchecked{Code: code, Why: why})
+	if !slices.ContainsFunc(r.Unchecked, func(have fitness.Unchecked) bool { return have.Code == code }) {
+		r.Unchecked = append(r.Unchecked, fitness.Unchecked{Code: code, Why: why})
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"go.etcd.io/etcd/api/v3/version"
 	etcdembed "go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 )
 
@@ -138,7 +139,7 @@ func start(ctx context.Context, cfg Config, host string, port int) (*Server, err
 		closing:  make(chan struct{}),
 		hangUp:   hangUp,
 	}
-	log := newLogCore(cfg.Logger, s.fail)
+	log := newLog(cfg.Logger, s.fail)
 	if err := s.boot(ctx, etcdConfig(dir, address, log, streams)); err != nil {
 		return nil, errors.Join(explain(err, address), s.Close())
 	}
@@ -148,7 +149,7 @@ func start(ctx context.Context, cfg Config, host string, port int) (*Server, err
 
 // etcdConfig is etcd's configuration for one member that nobody but this
 // machine talks to and whose data nobody needs afterwards.
-func etcdConfig(dir, address string, log *logCore, streams context.Context) *etcdembed.Config {
+func etcdConfig(dir, address string, log *zap.Logger, streams context.Context) *etcdembed.Config {
 	client := url.URL{Scheme: "http", Host: address}
 	c := etcdembed.NewConfig()
 	c.Dir = dir
@@ -163,7 +164,7 @@ func etcdConfig(dir, address string, log *logCore, streams context.Context) *etc
 	c.QuotaBackendBytes = quotaBytes
 	// Only tests give it users, and log in often.
 	c.BcryptCost = 4
-	c.ZapLoggerBuilder = etcdembed.NewZapLoggerBuilder(log.zap())
+	c.ZapLoggerBuilder = etcdembed.NewZapLoggerBuilder(log)
 	c.GRPCAdditionalServerOptions = []grpc.ServerOption{
 		grpc.ChainStreamInterceptor(endWith(streams)),
 	}

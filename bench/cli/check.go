@@ -14,7 +14,7 @@ import (
 
 	"armrepro/bench"
 	"armrepro/bench/experiment"
-	"armrepro/bench/machine"
+	"armrepro/bench/fitness"
 )
 
 func newCheck(tool bench.Tool) *cobra.Command {
@@ -68,7 +68,7 @@ func writeJSON(w io.Writer, v any) error {
 func checkList() string {
 	var b strings.Builder
 	b.WriteString("\n\nLooks for this about the machine, as run does before, during and after the load. What it\nfinds is a warning of this code:\n")
-	for _, k := range machine.FindingKinds() {
+	for _, k := range fitness.FindingKinds() {
 		fmt.Fprintf(&b, "  %-19s %s\n", k.Code, k.About)
 	}
 	return strings.TrimRight(b.String(), "\n")

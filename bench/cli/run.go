@@ -19,8 +19,8 @@ import (
 	"armrepro/assets"
 	"armrepro/bench"
 	"armrepro/bench/experiment"
+	"armrepro/bench/fitness"
 	"armrepro/bench/load"
-	"armrepro/bench/machine"
 	"armrepro/bench/report"
 	"armrepro/proxycheck"
 	"armrepro/proxycheck/etcdhttp"
@@ -48,7 +48,7 @@ type runOptions struct {
 // benchmarks.
 func newRunOptions(tool bench.Tool) *runOptions {
 	return &runOptions{
-		Config: experiment.Config{Tool: tool, Gateway: experiment.Auto, Pin: machine.PinAuto, Ports: experiment.DefaultPorts()},
+		Config: experiment.Config{Tool: tool, Gateway: experiment.Auto, Pin: fitness.PinAuto, Ports: experiment.DefaultPorts()},
 		load: load.Config{
 			Connections: 16,
 			Duration:    time.Minute,
@@ -84,6 +84,7 @@ func newRun(tool bench.Tool) *cobra.Command {
 	group(cmd, "Output", func(fs *pflag.FlagSet) {
 		o.output.add(fs)
 		fs.StringVar(&o.save, "save", "", "`FILE` also write the result as JSON to this file")
+		fs.StringVar(&o.Label, "label", "", "`NAME` the machine's name in titles, files and comparisons")
 		fs.BoolVar(&o.force, "force", false, "let --save replace a file")
 		o.logs.add(fs)
 	})

@@ -25,7 +25,7 @@ type conductor struct {
 	log    zerolog.Logger
 	result *bench.Result
 
-	fit        *fitness
+	fit        *watcher
 	etcdConfig proxycheck.Etcd
 	etcd       *embed.Server // nil if it is somebody else's
 	upstream   *process.Process

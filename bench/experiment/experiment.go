@@ -34,7 +34,7 @@ type Config struct {
 	// Settings are the choices that move the figures.
 	Settings  bench.Settings
 	Scenarios []bench.Scenario
-	// Pin is how processes are kept on CPUs, as machine.PlanPins takes it.
+	// Pin is how processes are kept on CPUs, as fitness.PlanPins takes it.
 	Pin string
 
 	// Gateway is one of Kinds.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // findCPU names the processor.
@@ -31,7 +33,7 @@ func (d *detector) findX86() {
 	if d.infoErr != nil || x.vendor == "" {
 		why := "proc/cpuinfo has no vendor_id"
 		if d.infoErr != nil {
-			why = reason(d.infoErr)
+			why = process.Reason(d.infoErr)
 		}
 		d.because("cpu.product", "", "%s", why)
 		d.because("cpu.core", "", "%s", why)
@@ -59,7 +61,7 @@ func (d *detector) findX86() {
 
 func (d *detector) findArm() {
 	if d.cores.err != nil {
-		d.because("cpu.core", "", "%s", reason(d.cores.err))
+		d.because("cpu.core", "", "%s", process.Reason(d.cores.err))
 		d.because("cpu.product", "", "the core is unknown")
 		return
 	}
@@ -101,13 +103,13 @@ func (d *detector) findFeatures() {
 	}
 	if d.m.Arch == "arm64" && (d.info.first().midr == nil || len(all) == 0) {
 		if d.auxvErr != nil {
-			d.because(field, "", "%s", reason(d.auxvErr))
+			d.because(field, "", "%s", process.Reason(d.auxvErr))
 			return
 		}
 		all, source = d.auxv.features(), "AT_HWCAP in proc/self/auxv"
 	}
 	if len(all) == 0 {
-		d.because(field, "", "%s", reason(cmp.Or(d.infoErr, errors.New("proc/cpuinfo lists no features"))))
+		d.because(field, "", "%s", process.Reason(cmp.Or(d.infoErr, errors.New("proc/cpuinfo lists no features"))))
 		return
 	}
 	d.m.CPU.Features = selectFeatures(d.m.Arch, all)

@@ -96,7 +96,7 @@ func (d *detector) readRegisters(ids []int, listed map[int]midr) (cpus map[int]m
 		}
 	}
 	if first != nil {
-		doubts = append(doubts, reason(first))
+		doubts = append(doubts, process.Reason(first))
 	}
 	if len(without) > 0 {
 		doubts = append(doubts, "CPUs "+process.FormatCPUList(without)+" could not be identified")
@@ -108,7 +108,7 @@ func (d *detector) readRegisters(ids []int, listed map[int]midr) (cpus map[int]m
 }
 
 func sysfsMIDR(root fs.FS, file string) (midr, error) {
-	line, err := readLine(root, file)
+	line, err := process.ReadLine(root, file)
 	if err != nil {
 		return midr{}, err
 	}
@@ -125,7 +125,7 @@ func damaged(err error) []string {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return []string{reason(err)}
+	return []string{process.Reason(err)}
 }
 
 // beside adds doubts to the reason for a conclusion.
@@ -141,7 +141,7 @@ func (d *detector) groupKinds(cpus map[int]midr) []kind {
 		i := slices.IndexFunc(kinds, func(k kind) bool { return k.midr == cpus[id] })
 		if i < 0 {
 			i = len(kinds)
-			capacity, err := readUint(d.root, cpuPath(id, "cpu_capacity"))
+			capacity, err := process.ReadUint(d.root, cpuPath(id, "cpu_capacity"))
 			if err != nil || capacity > 1024 {
 				capacity = 0
 			}

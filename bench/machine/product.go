@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // findProduct names what a chip with this core is sold as: by what the firmware
@@ -25,7 +27,7 @@ func (d *detector) findProduct(m midr) (name, why string) {
 	case len(named) == 1:
 		return alternatives(append(named, fitting...)), source + ", but " + facts + " fits " + alternatives(fitting)
 	case unsure:
-		return "", fmt.Sprintf("%s may be %s, but the cloud is unknown: %s", facts, fitting[0], reason(d.dmiErr))
+		return "", fmt.Sprintf("%s may be %s, but the cloud is unknown: %s", facts, fitting[0], process.Reason(d.dmiErr))
 	case len(fitting) > 0:
 		return alternatives(fitting), facts + fits(len(fitting), d.smbiosErr)
 	}
@@ -68,7 +70,7 @@ func fits(n int, smbiosErr error) string {
 	}
 	why := " fits them alike"
 	if smbiosErr != nil {
-		why += "; " + reason(smbiosErr)
+		why += "; " + process.Reason(smbiosErr)
 	}
 	return why
 }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // virtMark is a row of the table of hypervisors: a DMI file and what its value
@@ -55,10 +57,10 @@ var hypervisorIDs = map[string]string{
 func (d *detector) findHypervisor() (name, why string) {
 	if d.live != nil && d.live.HypervisorID != "" {
 		if name := hypervisorIDs[d.live.HypervisorID]; name != "" {
-			return name, fmt.Sprintf("CPUID shows %q", clean(d.live.HypervisorID))
+			return name, fmt.Sprintf("CPUID shows %q", process.Clean(d.live.HypervisorID))
 		}
 	}
-	if line, err := readLine(d.root, "sys/hypervisor/type"); err == nil && line == "xen" {
+	if line, err := process.ReadLine(d.root, "sys/hypervisor/type"); err == nil && line == "xen" {
 		return "Xen", "sys/hypervisor/type is xen"
 	}
 	if d.m.Cloud == "AWS" && strings.Contains(d.dmi["product_name"], ".metal") {
@@ -79,7 +81,7 @@ func (d *detector) findHypervisor() (name, why string) {
 		return "", "the CPU has the flag hypervisor, but nothing names it"
 	}
 	if d.dmiErr != nil {
-		return "", reason(d.dmiErr)
+		return "", process.Reason(d.dmiErr)
 	}
 	return "", "DMI names none, and the CPU cannot tell"
 }
@@ -89,7 +91,7 @@ const none = "none"
 // deviceTreeHypervisor asks the device tree, which machines without DMI have.
 func deviceTreeHypervisor(root fs.FS) (name, why string) {
 	const base = "sys/firmware/devicetree/base/"
-	if b, err := readBounded(root, base+"hypervisor/compatible", maxLineBytes); err == nil {
+	if b, err := process.ReadFile(root, base+"hypervisor/compatible"); err == nil {
 		switch text := strings.ReplaceAll(string(b), "\x00", " "); {
 		case strings.Contains(text, "linux,kvm"):
 			return "KVM", "the device tree has a hypervisor linux,kvm"
@@ -97,7 +99,7 @@ func deviceTreeHypervisor(root fs.FS) (name, why string) {
 			return "Xen", "the device tree has a hypervisor xen"
 		}
 	}
-	if b, err := readBounded(root, base+"compatible", maxLineBytes); err == nil && bytes.HasPrefix(b, []byte("linux,dummy-virt")) {
+	if b, err := process.ReadFile(root, base+"compatible"); err == nil && bytes.HasPrefix(b, []byte("linux,dummy-virt")) {
 		return "QEMU", "the device tree is that of QEMU's machine virt"
 	}
 	return "", ""
@@ -134,7 +136,7 @@ func findContainer(root fs.FS) (name, why string) {
 			return f.name, "there is /" + f.file
 		}
 	}
-	group, err := readFile(root, "proc/self/cgroup")
+	group, err := process.ReadFile(root, "proc/self/cgroup")
 	if err == nil {
 		for _, m := range containerMarks {
 			if strings.Contains(string(group), m.text) {
@@ -142,7 +144,7 @@ func findContainer(root fs.FS) (name, why string) {
 			}
 		}
 	}
-	mounts, merr := readFile(root, "proc/self/mountinfo")
+	mounts, merr := process.ReadFile(root, "proc/self/mountinfo")
 	if merr == nil {
 		root := rootMount(mounts)
 		for _, m := range containerMarks {
@@ -152,7 +154,7 @@ func findContainer(root fs.FS) (name, why string) {
 		}
 	}
 	if err != nil && merr != nil {
-		return "", reason(err)
+		return "", process.Reason(err)
 	}
 	return none, "no sign of one in proc/self/cgroup, proc/self/mountinfo or /"
 }

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"armrepro/bench"
-	"armrepro/bench/machine"
+	"armrepro/bench/fitness"
 )
 
 // printable returns r with every string that a report prints made safe for a
@@ -52,7 +52,7 @@ func printable(r bench.Result) bench.Result {
 	}
 	r.Unchecked = slices.Clone(r.Unchecked)
 	for i, u := range r.Unchecked {
-		r.Unchecked[i] = machine.Unchecked{Code: clean(u.Code), Why: clean(u.Why)}
+		r.Unchecked[i] = fitness.Unchecked{Code: clean(u.Code), Why: clean(u.Why)}
 	}
 	r.Gateway.Plugins = slices.Clone(r.Gateway.Plugins)
 	for i, p := range r.Gateway.Plugins {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"armrepro/bench"
+	"armrepro/bench/fitness"
 	"armrepro/bench/machine"
 )
 
@@ -50,7 +51,7 @@ func machineFacts(m machine.Machine) []fact {
 }
 
 // unchecked lists the codes of the checks that could not be made.
-func unchecked(list []machine.Unchecked) string {
+func unchecked(list []fitness.Unchecked) string {
 	var codes []string
 	for _, u := range list {
 		codes = append(codes, u.Code)

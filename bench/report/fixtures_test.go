@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"armrepro/bench"
+	"armrepro/bench/fitness"
 	"armrepro/bench/load"
 	"armrepro/bench/machine"
 )
@@ -42,7 +43,7 @@ func validResult() bench.Result {
 			PageSize: 4096, Cores: 2, UsableCores: 2, MemoryBytes: 4093124608, Hypervisor: "KVM", Container: "none",
 			Mitigations: map[string]string{"spectre_v1": "Mitigation: __user pointer sanitization", "spec_store_bypass": "Vulnerable"},
 		},
-		Unchecked: []machine.Unchecked{{Code: machine.Governor, Why: "no CPU has a cpufreq policy"}},
+		Unchecked: []fitness.Unchecked{{Code: fitness.Governor, Why: "no CPU has a cpufreq policy"}},
 		Gateway: bench.GatewayInfo{Kind: "native", Name: "APISIX", Version: "2.15.0", Workers: new(1),
 			Plugins: []string{"limit-count", "prometheus"},
 			OpenResty: &bench.OpenRestyInfo{Version: "1.21.4.1", Path: "/usr/local/openresty/bin/openresty", LuaJIT: "2.1.0-beta3",

@@ -112,7 +112,6 @@ func listeningInodes(root fs.FS, port int) (map[string]bool, error) {
 func parseListeners(r io.Reader, port int, inodes map[string]bool) error {
 	const local, state, inode = 1, 3, 9
 	const listen = "0A"
-	const maxLineBytes = 4 << 10
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, maxLineBytes), maxLineBytes)
 	for lines.Scan() {

@@ -1,4 +1,4 @@
-package machine
+package fitness
 
 import (
 	"fmt"
@@ -58,7 +58,7 @@ func movedSteal(before, after Snapshot) *Finding {
 	}
 	return &Finding{
 		Code: Steal,
-		Text: fmt.Sprintf("the hypervisor gave %.1f%% of the CPU time to others (steal)", 100*share),
+		Text: fmt.Sprintf("the hypervisor gave %.1f %% of the CPU time to others (steal)", 100*share),
 		Hint: "run again at another time, or on an instance with dedicated cores",
 	}
 }
@@ -81,11 +81,11 @@ func movedOthers(before, after Snapshot) *Finding {
 		return nil
 	}
 	text := fmt.Sprintf("other processes used %.2f cores", cores)
-	switch name, used := after.procs.busiest(before.procs); {
+	switch who, used := after.procs.busiest(before.procs); {
 	case used >= others/2:
-		text += ", " + name + " most of it"
+		text += ", most by " + who
 	case used >= others/4:
-		text += ", " + name + " more than any other"
+		text += ", the busiest is " + who
 	}
 	return &Finding{
 		Code: OtherLoad,
@@ -105,7 +105,7 @@ func movedThrottled(before, after Snapshot) *Finding {
 	}
 	return &Finding{
 		Code: Throttled,
-		Text: fmt.Sprintf("a control group's quota of CPU time was used up: its CPUs stood still for %s altogether", d.Round(time.Millisecond)),
+		Text: fmt.Sprintf("a control group used up its CPU quota: its CPUs stood still for %s in all", d.Round(time.Millisecond)),
 		Hint: "run outside of the container or slice, or raise its quota",
 	}
 }
@@ -117,7 +117,7 @@ func movedSwap(before, after Snapshot) *Finding {
 	return &Finding{
 		Code: Swapping,
 		Text: fmt.Sprintf("%d pages of memory were swapped", *after.swapped-*before.swapped),
-		Hint: "stop what else runs on this machine, or take one with more memory",
+		Hint: "stop what else runs on this machine, or use one with more memory",
 	}
 }
 
@@ -141,8 +141,8 @@ func movedFrequency(before, after Snapshot) *Finding {
 	if before.mhz != nil && after.mhz != nil && *after.mhz < *before.mhz*(1-slower) {
 		return &Finding{
 			Code: FrequencyMoved,
-			Text: fmt.Sprintf("a loop that takes the CPU one cycle a step ran at %.0f MHz before and at %.0f MHz after", *before.mhz, *after.mhz),
-			Hint: "the CPU slowed down (heat, power limits), or something else took its time (other processes, steal): run again when neither is so",
+			Text: fmt.Sprintf("measured clock: %.0f MHz before, %.0f MHz after", *before.mhz, *after.mhz),
+			Hint: "the CPU slowed down (heat, power limits), or other processes or the hypervisor took its time: stop them or let it cool down, and run again",
 		}
 	}
 	for _, was := range before.policy {
@@ -165,7 +165,7 @@ func movedThermal(before, after Snapshot) *Finding {
 	}
 	return &Finding{
 		Code: ThermalThrottling,
-		Text: fmt.Sprintf("the CPU was too hot and slowed down %d times", *after.thermal-*before.thermal),
+		Text: fmt.Sprintf("the CPU got too hot and slowed down %d times", *after.thermal-*before.thermal),
 		Hint: "let the machine cool down, and run again",
 	}
 }

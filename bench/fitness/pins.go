@@ -1,4 +1,4 @@
-package machine
+package fitness
 
 import (
 	"cmp"
@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	"armrepro/bench/machine"
 	"armrepro/proxycheck/process"
 )
 
-// Modes of PlanPins beside a list of CPUs.
+// Modes of PlanPins other than a list of CPUs.
 const (
 	// PinAuto pins where there are four usable CPUs or more.
 	PinAuto = "auto"
@@ -38,12 +39,12 @@ type Pins struct {
 // PlanPins spreads a measurement over the usable CPUs. mode is PinAuto,
 // PinNone, or a list of the CPUs for the gateway's workers in the kernel's
 // format, such as 2-3.
-func PlanPins(cpus []LogicalCPU, workers int, mode string) (Pins, error) {
+func PlanPins(cpus []machine.LogicalCPU, workers int, mode string) (Pins, error) {
 	switch mode {
 	case PinNone:
 		return Pins{}, nil
 	case PinAuto:
-		if len(cpus) < pinnable || len(cpus) < workers+besides {
+		if len(cpus) < pinnable || len(cpus) < workers+peers {
 			return Pins{}, nil
 		}
 		return spread(cpus, chooseGateway(cpus, workers)), nil
@@ -56,7 +57,7 @@ func PlanPins(cpus []LogicalCPU, workers int, mode string) (Pins, error) {
 		return Pins{}, errors.New("the list of CPUs is empty")
 	}
 	for _, id := range gateway {
-		if !slices.ContainsFunc(cpus, func(c LogicalCPU) bool { return c.ID == id }) {
+		if !slices.ContainsFunc(cpus, func(c machine.LogicalCPU) bool { return c.ID == id }) {
 			return Pins{}, fmt.Errorf("CPU %d is not among the usable ones, %s", id, process.FormatCPUList(ids(cpus)))
 		}
 	}
@@ -71,9 +72,9 @@ func PlanPins(cpus []LogicalCPU, workers int, mode string) (Pins, error) {
 
 // chooseGateway picks CPUs for the workers: the strongest, each on a core of
 // its own, and the last of them, since the first CPU serves most interrupts.
-func chooseGateway(cpus []LogicalCPU, workers int) []int {
+func chooseGateway(cpus []machine.LogicalCPU, workers int) []int {
 	order := slices.Clone(cpus)
-	slices.SortStableFunc(order, func(a, b LogicalCPU) int {
+	slices.SortStableFunc(order, func(a, b machine.LogicalCPU) int {
 		return cmp.Or(cmp.Compare(b.Capacity, a.Capacity), cmp.Compare(b.ID, a.ID))
 	})
 	var chosen []int
@@ -91,14 +92,14 @@ func chooseGateway(cpus []LogicalCPU, workers int) []int {
 
 // sharesCore says whether a CPU is a thread of a core that one of others is a
 // thread of too.
-func sharesCore(c LogicalCPU, others []int) bool {
+func sharesCore(c machine.LogicalCPU, others []int) bool {
 	return slices.ContainsFunc(c.Siblings, func(id int) bool { return slices.Contains(others, id) })
 }
 
-// spread gives the CPUs beside the gateway's to the others: half to the
+// spread gives the CPUs that are not the gateway's to the others: half to the
 // upstream, half to the load, which use about the same. The other threads of
 // the gateway's cores stay idle where enough others are left.
-func spread(cpus []LogicalCPU, gateway []int) Pins {
+func spread(cpus []machine.LogicalCPU, gateway []int) Pins {
 	var apart, siblings []int
 	for _, c := range cpus {
 		switch {
@@ -110,7 +111,7 @@ func spread(cpus []LogicalCPU, gateway []int) Pins {
 		}
 	}
 	p := Pins{Gateway: gateway}
-	if len(apart) < besides {
+	if len(apart) < peers {
 		p.SharedThreads = len(siblings) > 0
 		apart = append(apart, siblings...)
 		slices.Sort(apart)
@@ -123,7 +124,7 @@ func spread(cpus []LogicalCPU, gateway []int) Pins {
 	return p
 }
 
-func ids(cpus []LogicalCPU) []int {
+func ids(cpus []machine.LogicalCPU) []int {
 	list := make([]int, len(cpus))
 	for i, c := range cpus {
 		list[i] = c.ID

@@ -1,4 +1,4 @@
-package machine
+package fitness
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"armrepro/bench/machine"
 	"armrepro/proxycheck/process"
 )
 
@@ -66,13 +67,7 @@ type Snapshot struct {
 // milliseconds, and 50 more if the frequency is measured.
 func TakeSnapshot(root fs.FS, opts SnapshotOptions) Snapshot {
 	s := Snapshot{unread: map[string]string{}}
-	cpus := opts.CPUs
-	if cpus == nil {
-		var err error
-		if cpus, err = process.AllowedCPUs(root); err != nil {
-			cpus, _ = onlineCPUs(root)
-		}
-	}
+	cpus := deref(fact(&s, root, opts.cpus, ThermalThrottling, Governor, FrequencyLimit))
 	s.uptime = fact(&s, root, readUptime, OtherLoad, Throttled)
 	s.boot = fact(&s, root, readBootTime, ClockStep)
 	s.cpu = fact(&s, root, ReadCPUTimes, Steal, OtherLoad)
@@ -101,7 +96,7 @@ func fact[T any](s *Snapshot, root fs.FS, read func(fs.FS) (T, error), needs ...
 	}
 	for _, code := range needs {
 		if s.unread[code] == "" {
-			s.unread[code] = reason(err)
+			s.unread[code] = process.Reason(err)
 		}
 	}
 	return nil
@@ -113,6 +108,13 @@ func deref[T any](p *T) (v T) {
 		v = *p
 	}
 	return v
+}
+
+func (o SnapshotOptions) cpus(root fs.FS) ([]int, error) {
+	if o.CPUs != nil {
+		return o.CPUs, nil
+	}
+	return process.AllowedCPUs(root)
 }
 
 func (o SnapshotOptions) freeDisk(fs.FS) (uint64, error) {
@@ -131,14 +133,14 @@ func (o SnapshotOptions) measureMHz(fs.FS) (float64, error) {
 
 // readUptime reads the first number of /proc/uptime, in seconds.
 func readUptime(root fs.FS) (time.Duration, error) {
-	line, err := readLine(root, "proc/uptime")
+	line, err := process.ReadLine(root, "proc/uptime")
 	if err != nil {
 		return 0, err
 	}
 	first, _, _ := strings.Cut(line, " ")
 	seconds, err := strconv.ParseFloat(first, 64)
 	if err != nil || !(seconds >= 0 && seconds < 1e9) {
-		return 0, fmt.Errorf("proc/uptime: %q is not a time", clip(line))
+		return 0, fmt.Errorf("proc/uptime: %.40q is not a time", line)
 	}
 	return time.Duration(seconds * float64(time.Second)), nil
 }
@@ -155,7 +157,7 @@ func readBootTime(root fs.FS) (time.Time, error) {
 // namedUint reads the number behind a name at the beginning of a line, as
 // /proc/stat and /proc/vmstat have them.
 func namedUint(root fs.FS, file, name string) (uint64, error) {
-	b, err := readFile(root, file)
+	b, err := process.ReadFile(root, file)
 	if err != nil {
 		return 0, err
 	}
@@ -188,19 +190,19 @@ func readSwapped(root fs.FS) (uint64, error) {
 // availableMemory is what programs can still get without swapping: of the
 // machine, and of the control group.
 func availableMemory(root fs.FS) (uint64, error) {
-	n, err := memInfo(root, "MemAvailable")
+	n, err := process.ReadKiB(root, "proc/meminfo", "MemAvailable")
 	if err != nil {
 		return 0, err
 	}
-	if g, err := groupOf(root, "self", "memory"); err == nil {
-		n = min(n, g.memoryLeft(root))
+	if g, err := machine.GroupOf(root, "self", "memory"); err == nil {
+		n = min(n, memoryLeft(root, g))
 	}
 	return n, nil
 }
 
 // openFilesLimit reads the soft limit of this process.
 func openFilesLimit(root fs.FS) (uint64, error) {
-	b, err := readFile(root, "proc/self/limits")
+	b, err := process.ReadFile(root, "proc/self/limits")
 	if err != nil {
 		return 0, err
 	}
@@ -224,16 +226,16 @@ type portRange struct {
 
 func readPortRange(root fs.FS) (portRange, error) {
 	const file = "proc/sys/net/ipv4/ip_local_port_range"
-	line, err := readLine(root, file)
+	line, err := process.ReadLine(root, file)
 	if err != nil {
 		return portRange{}, err
 	}
 	var r portRange
 	if n, err := fmt.Sscanf(line, "%d %d", &r.low, &r.high); n != 2 || err != nil || r.low < 0 || r.high > 65535 || r.low > r.high {
-		return portRange{}, fmt.Errorf("%s: %q is not a range", file, clip(line))
+		return portRange{}, fmt.Errorf("%s: %.40q is not a range", file, line)
 	}
 	// The format is that of a CPU list, but ports go beyond the CPUs.
-	if line, err := readLine(root, "proc/sys/net/ipv4/ip_local_reserved_ports"); err == nil {
+	if line, err := process.ReadLine(root, "proc/sys/net/ipv4/ip_local_reserved_ports"); err == nil {
 		r.reserved = slices.DeleteFunc(parsePorts(line), func(port int) bool { return port < r.low || port > r.high })
 	}
 	return r, nil
@@ -267,19 +269,25 @@ func parsePorts(s string) []int {
 // port: "TCP: inuse 4 orphan 0 tw 10 alloc 5 mem 1".
 func readTimeWait(root fs.FS) (uint64, error) {
 	const file = "proc/net/sockstat"
-	b, err := readFile(root, file)
+	b, err := process.ReadFile(root, file)
 	if err != nil {
 		return 0, err
 	}
-	for key, value := range keyValues(b) {
-		fields := strings.Fields(value)
-		for i := 0; key == "TCP" && i+1 < len(fields); i += 2 {
-			if fields[i] == "tw" {
-				return strconv.ParseUint(fields[i+1], 10, 63)
-			}
+	tcp, _ := process.Field(b, "TCP")
+	fields := strings.Fields(tcp)
+	for i := 0; i+1 < len(fields); i += 2 {
+		if fields[i] == "tw" {
+			return strconv.ParseUint(fields[i+1], 10, 63)
 		}
 	}
 	return 0, fmt.Errorf("%s has no tw", file)
+}
+
+const cpuDir = "sys/devices/system/cpu"
+
+// cpuPath is a file that describes a CPU.
+func cpuPath(cpu int, name string) string {
+	return path.Join(cpuDir, "cpu"+strconv.Itoa(cpu), name)
 }
 
 // cpuPolicy is how fast a CPU may run, in kHz; 0 is unknown.
@@ -295,9 +303,9 @@ func readPolicies(root fs.FS, cpus []int) ([]cpuPolicy, error) {
 	var policies []cpuPolicy
 	for _, cpu := range cpus {
 		p := cpuPolicy{cpu: cpu}
-		p.governor, _ = readName(root, cpuPath(cpu, "cpufreq/scaling_governor"))
-		p.allowed, _ = readUint(root, cpuPath(cpu, "cpufreq/scaling_max_freq"))
-		p.hardware, _ = readUint(root, cpuPath(cpu, "cpufreq/cpuinfo_max_freq"))
+		p.governor, _ = process.ReadLine(root, cpuPath(cpu, "cpufreq/scaling_governor"))
+		p.allowed, _ = process.ReadUint(root, cpuPath(cpu, "cpufreq/scaling_max_freq"))
+		p.hardware, _ = process.ReadUint(root, cpuPath(cpu, "cpufreq/cpuinfo_max_freq"))
 		if p.governor != "" || p.allowed != 0 || p.hardware != 0 {
 			policies = append(policies, p)
 		}
@@ -308,14 +316,16 @@ func readPolicies(root fs.FS, cpus []int) ([]cpuPolicy, error) {
 	return policies, nil
 }
 
-func readSomaxconn(root fs.FS) (uint64, error) { return readUint(root, "proc/sys/net/core/somaxconn") }
+func readSomaxconn(root fs.FS) (uint64, error) {
+	return process.ReadUint(root, "proc/sys/net/core/somaxconn")
+}
 
 // readTurbo says whether the CPU may run above its rated frequency.
 func readTurbo(root fs.FS) (bool, error) {
-	if n, err := readUint(root, path.Join(cpuDir, "intel_pstate/no_turbo")); err == nil {
+	if n, err := process.ReadUint(root, path.Join(cpuDir, "intel_pstate/no_turbo")); err == nil {
 		return n == 0, nil
 	}
-	n, err := readUint(root, path.Join(cpuDir, "cpufreq/boost"))
+	n, err := process.ReadUint(root, path.Join(cpuDir, "cpufreq/boost"))
 	return n == 1, err
 }
 
@@ -327,7 +337,7 @@ func readThermal(root fs.FS, cpus []int) (uint64, error) {
 	found := false
 	for _, cpu := range cpus {
 		for _, name := range []string{"core_throttle_count", "package_throttle_count"} {
-			n, err := readUint(root, cpuPath(cpu, path.Join("thermal_throttle", name)))
+			n, err := process.ReadUint(root, cpuPath(cpu, path.Join("thermal_throttle", name)))
 			if err != nil {
 				first = cmpErr(first, err)
 				continue
@@ -352,14 +362,14 @@ func cmpErr(err, otherwise error) error {
 }
 
 // groupsOf finds the control groups for the CPU of this process and of pids.
-func groupsOf(root fs.FS, pids []int) []controlGroup {
+func groupsOf(root fs.FS, pids []int) []machine.ControlGroup {
 	names := []string{"self"}
 	for _, pid := range pids {
 		names = append(names, strconv.Itoa(pid))
 	}
-	var groups []controlGroup
+	var groups []machine.ControlGroup
 	for _, name := range names {
-		if g, err := groupOf(root, name, "cpu"); err == nil {
+		if g, err := machine.GroupOf(root, name, "cpu"); err == nil {
 			groups = append(groups, g)
 		}
 	}

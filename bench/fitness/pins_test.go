@@ -1,28 +1,30 @@
-package machine
+package fitness
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"armrepro/bench/machine"
+
 	"github.com/google/go-cmp/cmp"
 )
 
 // flat has n CPUs, each a core.
-func flat(n int) []LogicalCPU {
-	var cpus []LogicalCPU
+func flat(n int) []machine.LogicalCPU {
+	var cpus []machine.LogicalCPU
 	for i := range n {
-		cpus = append(cpus, LogicalCPU{ID: i, Siblings: []int{i}})
+		cpus = append(cpus, machine.LogicalCPU{ID: i, Siblings: []int{i}})
 	}
 	return cpus
 }
 
 // threaded has n cores of two threads each, numbered as x86 kernels do it: the
 // second threads after all the first ones.
-func threaded(n int) []LogicalCPU {
-	var cpus []LogicalCPU
+func threaded(n int) []machine.LogicalCPU {
+	var cpus []machine.LogicalCPU
 	for i := range 2 * n {
-		cpus = append(cpus, LogicalCPU{ID: i, Siblings: []int{i % n, i%n + n}})
+		cpus = append(cpus, machine.LogicalCPU{ID: i, Siblings: []int{i % n, i%n + n}})
 	}
 	return cpus
 }
@@ -38,7 +40,7 @@ func TestPlanPins(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name    string
-		cpus    []LogicalCPU
+		cpus    []machine.LogicalCPU
 		workers int
 		mode    string
 		want    Pins

@@ -1,4 +1,4 @@
-package machine
+package fitness
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"strconv"
 	"time"
+
+	"armrepro/proxycheck/process"
 )
 
 // CPUTimes is the time that CPUs together have spent since the machine booted,
@@ -58,7 +60,7 @@ func ReadCPUTimesOf(root fs.FS, cpus []int) (CPUTimes, error) {
 
 // readCPUTimes adds up lines of /proc/stat.
 func readCPUTimes(root fs.FS, names ...string) (CPUTimes, error) {
-	b, err := readFile(root, "proc/stat")
+	b, err := process.ReadFile(root, "proc/stat")
 	if err != nil {
 		return CPUTimes{}, fmt.Errorf("read CPU times: %w", err)
 	}

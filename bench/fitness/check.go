@@ -1,4 +1,4 @@
-package machine
+package fitness
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"armrepro/bench/machine"
 	"armrepro/proxycheck/process"
 )
 
@@ -33,15 +34,15 @@ const (
 	// sparePorts are outgoing ports that reconnects occupy: 30 a second,
 	// each for the minute of TIME_WAIT, twice.
 	sparePorts = 4096
-	// besides is how many busy processes there are beside the workers: the
-	// upstream and the load generator.
-	besides = 2
+	// peers are the busy processes other than the workers: the upstream and
+	// the load generator.
+	peers = 2
 )
 
 // Check looks for what about the machine bears on the figures of plan.
-func Check(m Machine, s Snapshot, plan Plan) []Finding {
+func Check(m machine.Machine, s Snapshot, plan Plan) []Finding {
 	var all []Finding
-	for _, check := range []func(Machine, Snapshot, Plan) *Finding{
+	for _, check := range []func(machine.Machine, Snapshot, Plan) *Finding{
 		checkEmulated, checkUnknown, checkGovernor, checkFrequencyLimit, checkTurbo, checkQuota,
 		checkCores, checkPageSize, checkMemory, checkDisk, checkOpenFiles, checkBacklog, checkPorts,
 		checkTimeWait,
@@ -53,7 +54,7 @@ func Check(m Machine, s Snapshot, plan Plan) []Finding {
 	return all
 }
 
-func checkEmulated(m Machine, _ Snapshot, _ Plan) *Finding {
+func checkEmulated(m machine.Machine, _ Snapshot, _ Plan) *Finding {
 	if !m.Emulated {
 		return nil
 	}
@@ -64,18 +65,18 @@ func checkEmulated(m Machine, _ Snapshot, _ Plan) *Finding {
 	}
 }
 
-func checkUnknown(m Machine, _ Snapshot, _ Plan) *Finding {
+func checkUnknown(m machine.Machine, _ Snapshot, _ Plan) *Finding {
 	if m.Emulated || m.CPU.Core != "" || m.CPU.Product != "" {
 		return nil
 	}
 	return &Finding{
 		Code: UnknownCPU,
 		Text: "the CPU could not be named",
-		Hint: "see armrepro machine --explain, as root",
+		Hint: "run armrepro machine --explain as root to see why",
 	}
 }
 
-func checkGovernor(_ Machine, s Snapshot, _ Plan) *Finding {
+func checkGovernor(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 	var others []string
 	for _, p := range s.policy {
 		if p.governor != "" && p.governor != "performance" && !slices.Contains(others, p.governor) {
@@ -92,12 +93,12 @@ func checkGovernor(_ Machine, s Snapshot, _ Plan) *Finding {
 	}
 }
 
-func checkFrequencyLimit(_ Machine, s Snapshot, _ Plan) *Finding {
+func checkFrequencyLimit(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 	for _, p := range s.policy {
 		if p.allowed != 0 && p.allowed < p.hardware {
 			return &Finding{
 				Code: FrequencyLimit,
-				Text: fmt.Sprintf("CPU %d may run at %d MHz at most, of %d MHz that it can", p.cpu, p.allowed/1000, p.hardware/1000),
+				Text: fmt.Sprintf("CPU %d is limited to %d MHz; it can run at %d MHz", p.cpu, p.allowed/1000, p.hardware/1000),
 				Hint: "as root: for each CPU, copy cpufreq/cpuinfo_max_freq to cpufreq/scaling_max_freq",
 			}
 		}
@@ -105,32 +106,32 @@ func checkFrequencyLimit(_ Machine, s Snapshot, _ Plan) *Finding {
 	return nil
 }
 
-func checkTurbo(_ Machine, s Snapshot, _ Plan) *Finding {
+func checkTurbo(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 	if s.turbo == nil || !*s.turbo {
 		return nil
 	}
 	return &Finding{
 		Code: Turbo,
-		Text: "turbo is on: the CPU runs faster than rated while other cores and the temperature allow it",
-		Hint: "compare with runs under the same setting only, or turn it off in cpufreq/boost or intel_pstate/no_turbo",
+		Text: "turbo is on: the CPU runs above its rated clock while other cores and the temperature allow it",
+		Hint: "compare only with runs under the same setting, or turn turbo off in cpufreq/boost or intel_pstate/no_turbo",
 	}
 }
 
-func checkQuota(m Machine, _ Snapshot, _ Plan) *Finding {
+func checkQuota(m machine.Machine, _ Snapshot, _ Plan) *Finding {
 	cpus, err := process.ParseCPUList(m.Allowed)
 	if m.QuotaCores == 0 || err == nil && len(cpus) > 0 && m.QuotaCores >= float64(len(cpus)) {
 		return nil
 	}
 	return &Finding{
 		Code: CPUQuota,
-		Text: fmt.Sprintf("a control group limits the CPU time to %.4g cores of %d", m.QuotaCores, m.Cores),
-		Hint: "run outside of the container or slice, or without --cpus; bind CPUs with --cpuset-cpus instead",
+		Text: fmt.Sprintf("a control group limits the CPU time to %.4g of %d cores", m.QuotaCores, m.Cores),
+		Hint: "run outside of the container or slice, or start it with --cpuset-cpus in place of --cpus",
 	}
 }
 
 // checkCores finds the one that matters most of: no core for the gateway,
 // cores that all share, hardware threads that are shared.
-func checkCores(m Machine, _ Snapshot, plan Plan) *Finding {
+func checkCores(m machine.Machine, _ Snapshot, plan Plan) *Finding {
 	cores := m.UsableCores
 	if cores == 0 {
 		return nil
@@ -151,77 +152,77 @@ func checkCores(m Machine, _ Snapshot, plan Plan) *Finding {
 			Text: have + " for " + who,
 			Hint: fewCoresHint(plan.Workers),
 		}
-	case len(plan.Pins.Gateway) == 0 && cores >= pinnable && cores >= float64(plan.Workers+besides):
+	case len(plan.Pins.Gateway) == 0 && cores >= pinnable && cores >= float64(plan.Workers+peers):
 		return &Finding{
 			Code: SharedCores,
 			Text: "nothing is pinned: the gateway shares cores with the upstream and the load generator",
-			Hint: "say --pin auto",
+			Hint: "use --pin auto",
 		}
 	case len(plan.Pins.Gateway) == 0:
 		return &Finding{
 			Code: SharedCores,
 			Text: who + " share " + have,
-			Hint: "the published figures were measured like this; a machine with four cores or more spreads less",
+			Hint: "the published figures were measured like this; results vary less with four or more cores",
 		}
-	case slices.Equal(plan.Pins.Upstream, plan.Pins.Load) && len(plan.Pins.Load) < besides:
+	case slices.Equal(plan.Pins.Upstream, plan.Pins.Load) && len(plan.Pins.Load) < peers:
 		return &Finding{
 			Code: SharedCores,
 			Text: "the upstream and the load generator share CPU " + process.FormatCPUList(plan.Pins.Load),
-			Hint: "take a machine with four cores or more; the published figures were measured with nothing pinned (--pin none)",
+			Hint: "use a machine with four or more cores, or --pin none, as the published figures were measured",
 		}
 	case plan.Pins.SharedThreads:
 		return &Finding{
 			Code: SharedThreads,
 			Text: "the gateway's core runs other processes on its second hardware thread",
-			Hint: "pin to other CPUs with --pin LIST, or take a machine with more cores",
+			Hint: "pin to other CPUs with --pin LIST, or use a machine with more cores",
 		}
 	}
 	return nil
 }
 
 func fewCoresHint(workers int) string {
-	hint := fmt.Sprintf("take a machine with %d cores or more, or a larger quota", workers+besides)
+	hint := fmt.Sprintf("use a machine with %d or more cores, or a larger quota", workers+peers)
 	if workers > 1 {
 		hint += ", or fewer --workers"
 	}
 	return hint
 }
 
-func checkPageSize(m Machine, _ Snapshot, _ Plan) *Finding {
+func checkPageSize(m machine.Machine, _ Snapshot, _ Plan) *Finding {
 	const usual = 4096
 	if m.PageSize == 0 || m.PageSize == usual {
 		return nil
 	}
 	return &Finding{
 		Code: LargePages,
-		Text: fmt.Sprintf("the kernel has pages of %d KiB; published figures are from pages of 4 KiB", m.PageSize>>10),
-		Hint: "boot a kernel with 4 KiB pages to compare; LuaJIT and jemalloc builds may fail on larger ones",
+		Text: fmt.Sprintf("the kernel has %d KiB pages; the published figures are from 4 KiB pages", m.PageSize>>10),
+		Hint: "boot a kernel with 4 KiB pages to compare; LuaJIT and jemalloc builds may fail with larger ones",
 	}
 }
 
-func checkMemory(_ Machine, s Snapshot, _ Plan) *Finding {
+func checkMemory(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 	if s.memAvailable == nil || *s.memAvailable >= needMemory {
 		return nil
 	}
 	return &Finding{
 		Code: LowMemory,
-		Text: fmt.Sprintf("%d MiB of memory are available; a run wants %d MiB", *s.memAvailable>>20, needMemory>>20),
+		Text: fmt.Sprintf("%d MiB of memory are available; a run needs %d MiB", *s.memAvailable>>20, needMemory>>20),
 		Hint: "stop what else runs on this machine, or raise the memory limit of the container",
 	}
 }
 
-func checkDisk(_ Machine, s Snapshot, _ Plan) *Finding {
+func checkDisk(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 	if s.freeDisk == nil || *s.freeDisk >= needDisk {
 		return nil
 	}
 	return &Finding{
 		Code: LowDisk,
-		Text: fmt.Sprintf("%d MiB of disk are free for temporary files; a run wants %d MiB", *s.freeDisk>>20, needDisk>>20),
+		Text: fmt.Sprintf("%d MiB of disk are free for temporary files; a run needs %d MiB", *s.freeDisk>>20, needDisk>>20),
 		Hint: "free some space, or set TMPDIR to a folder on another disk",
 	}
 }
 
-func checkOpenFiles(_ Machine, s Snapshot, plan Plan) *Finding {
+func checkOpenFiles(_ machine.Machine, s Snapshot, plan Plan) *Finding {
 	// The gateway has a connection to the upstream for each from a client.
 	need := max(uint64(2*plan.Connections+spareFiles), fewFiles+1)
 	if s.openFiles == nil || *s.openFiles >= need {
@@ -229,23 +230,23 @@ func checkOpenFiles(_ Machine, s Snapshot, plan Plan) *Finding {
 	}
 	return &Finding{
 		Code: FewOpenFiles,
-		Text: fmt.Sprintf("the limit on open files is %d; %d connections want %d", *s.openFiles, plan.Connections, need),
-		Hint: fmt.Sprintf("ulimit -n %d, or raise nofile in /etc/security/limits.conf", max(need, 1<<16)),
+		Text: fmt.Sprintf("the limit on open files is %d; %d connections need %d", *s.openFiles, plan.Connections, need),
+		Hint: fmt.Sprintf("run ulimit -n %d first, or raise nofile in /etc/security/limits.conf", max(need, 1<<16)),
 	}
 }
 
-func checkBacklog(_ Machine, s Snapshot, plan Plan) *Finding {
+func checkBacklog(_ machine.Machine, s Snapshot, plan Plan) *Finding {
 	if s.somaxconn == nil || *s.somaxconn >= uint64(plan.Connections) {
 		return nil
 	}
 	return &Finding{
 		Code: ShortBacklog,
-		Text: fmt.Sprintf("%d connections are opened at once, but only %d may wait (somaxconn)", plan.Connections, *s.somaxconn),
+		Text: fmt.Sprintf("%d connections are opened at once, but only %d may wait to be accepted (somaxconn)", plan.Connections, *s.somaxconn),
 		Hint: "as root: sysctl net.core.somaxconn=4096",
 	}
 }
 
-func checkPorts(_ Machine, s Snapshot, plan Plan) *Finding {
+func checkPorts(_ machine.Machine, s Snapshot, plan Plan) *Finding {
 	if s.ports == nil {
 		return nil
 	}
@@ -260,7 +261,7 @@ func checkPorts(_ Machine, s Snapshot, plan Plan) *Finding {
 		ports := strings.Join(within, ",")
 		return &Finding{
 			Code: PortRange,
-			Text: fmt.Sprintf("outgoing connections may take ports that are listened on, %s: their range is %d to %d", ports, r.low, r.high),
+			Text: fmt.Sprintf("ports %s lie in the range for outgoing connections, %d to %d, which may take them", ports, r.low, r.high),
 			Hint: "as root: sysctl net.ipv4.ip_local_reserved_ports=" + ports,
 		}
 	}
@@ -270,12 +271,12 @@ func checkPorts(_ Machine, s Snapshot, plan Plan) *Finding {
 	}
 	return &Finding{
 		Code: PortRange,
-		Text: fmt.Sprintf("%d ports are there for outgoing connections; %d connections want %d", have, plan.Connections, need),
+		Text: fmt.Sprintf("there are %d ports for outgoing connections; %d connections need %d", have, plan.Connections, need),
 		Hint: "as root: sysctl net.ipv4.ip_local_port_range='32768 60999'",
 	}
 }
 
-func checkTimeWait(_ Machine, s Snapshot, _ Plan) *Finding {
+func checkTimeWait(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 	if s.timeWait == nil || s.ports == nil {
 		return nil
 	}
@@ -285,7 +286,7 @@ func checkTimeWait(_ Machine, s Snapshot, _ Plan) *Finding {
 	}
 	return &Finding{
 		Code: TimeWait,
-		Text: fmt.Sprintf("%d connections have ended and are remembered for a minute (TIME_WAIT); towards one address there are %d ports for outgoing ones", *s.timeWait, have),
+		Text: fmt.Sprintf("%d ended connections still hold a port (TIME_WAIT), of %d ports towards one address", *s.timeWait, have),
 		Hint: "wait a minute before the run",
 	}
 }

@@ -1,8 +1,14 @@
-package machine
+package fitness
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 	"testing/fstest"
+	"unicode"
+	"unicode/utf8"
+
+	"armrepro/bench/machine"
 )
 
 // FuzzSnapshot puts any bytes in the place of any file that a snapshot is made
@@ -32,7 +38,7 @@ func FuzzSnapshot(f *testing.F) {
 				after[name] = file
 			}
 		}
-		m, evidence := Detect(after, Options{})
+		m, evidence := machine.Detect(after, machine.Options{})
 		opts := SnapshotOptions{Pids: []int{50}}
 		first, last := TakeSnapshot(before, opts), TakeSnapshot(after, opts)
 		plan := Plan{Workers: 1, Connections: 16, Ports: []int{1980, 40000}}
@@ -49,17 +55,33 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
-// FuzzFrequency reads frequencies from a model's name and from the device tree.
-func FuzzFrequency(f *testing.F) {
-	f.Add("Intel(R) Xeon(R) CPU @ 2.80GHz", []byte{0, 0, 0, 1})
-	f.Add("@ NaNGHz", []byte{1, 2, 3, 4, 5, 6, 7, 8})
-	f.Fuzz(func(t *testing.T, model string, b []byte) {
-		root := fstest.MapFS{"sys/firmware/devicetree/base/cpus/cpu@0/clock-frequency": {Data: b}}
-		tree, _ := deviceTreeMHz(root)
-		for _, mhz := range []float64{modelMHz(model), tree} {
-			if mhz != 0 && !sensibleMHz(mhz) {
-				t.Errorf("%v MHz", mhz)
-			}
+func FuzzThrottled(f *testing.F) {
+	for _, s := range []string{"throttled_usec 45\n", "nr_periods 1\nthrottled_time 7000\n", "throttled_usec 9223372036854775807\n", "throttled_usec -1\n", "throttled_time"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d, err := throttled(fstest.MapFS{"cpu.stat": {Data: b}}, "cpu.stat", bytes.Contains(b, []byte("usec")))
+		if d < 0 || err != nil && d != 0 {
+			t.Errorf("%v, %v", d, err)
 		}
 	})
+}
+
+func FuzzCPUTimes(f *testing.F) {
+	f.Add([]byte("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nbtime 1\n"))
+	f.Add([]byte("cpu 9223372036854775807 1 1 1 1 1 1 1 1 1\n"))
+	f.Add([]byte("cpu 1 2 3\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if c, err := parseCPUTimes(b, "cpu"); c.Busy < 0 || c.Idle < 0 || c.Steal < 0 || c.Total() < 0 || err != nil && c != (CPUTimes{}) {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+}
+
+// fit fails unless s may go to a terminal and into JSON.
+func fit(t *testing.T, s string) {
+	t.Helper()
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		t.Errorf("%q is not fit to print", s)
+	}
 }

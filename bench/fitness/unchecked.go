@@ -1,6 +1,10 @@
-package machine
+package fitness
 
-import "slices"
+import (
+	"slices"
+
+	"armrepro/bench/machine"
+)
 
 // Unchecked is a check that could not be made.
 type Unchecked struct {
@@ -22,7 +26,7 @@ var checkNeeds = map[string][]string{
 
 // UncheckedOf lists the checks that neither Check nor Moved can make, for want of
 // what evidence and snapshot do not tell. It is sorted as FindingCodes is.
-func UncheckedOf(evidence []Evidence, s Snapshot) []Unchecked {
+func UncheckedOf(evidence []machine.Evidence, s Snapshot) []Unchecked {
 	var all []Unchecked
 	for _, code := range FindingCodes() {
 		why := s.unread[code]
