@@ -75,7 +75,7 @@ func newRun(tool bench.Tool) *cobra.Command {
 	group(cmd, "Load", func(fs *pflag.FlagSet) {
 		addLoadFlags(fs, &o.load, "threads of the load generator (default: one for each of --workers)")
 		fs.Var(bounded(&o.runs, 1000), "runs", "measured runs of each scenario")
-		fs.Var(duration(&o.warmup), "warmup", "load before the first run of each scenario that is not measured")
+		fs.Var(duration(&o.warmup), "warmup", "unmeasured load before the first run of each scenario")
 		fs.VarP(rateOrShare(&o.rate), "rate", "R", "fixed rate in requests/s, or a share of the maximum (75%) (default: a closed loop)")
 		fs.Var(shares(&o.sweep), "sweep", "also measure at these shares of the maximum: 10%,25%,50%,75%,90%")
 		o.addScenario(fs)
