@@ -35,7 +35,7 @@ func startAPISIX(t *testing.T, version, fault string) *runningAPISIX {
 		t.Fatal(err)
 	}
 	config, err := configYAML(settings{
-		version: v, ip: listenIP, ports: r.ports, workers: 2, etcd: []string{r.etcd},
+		version: v, ip: listenIP, ports: r.ports, workers: 2, etcd: etcdAt(r.etcd),
 		etcdPrefix: r.prefix, adminKey: r.key, plugins: apisixtest.Plugins, home: r.home,
 	})
 	if err != nil {

@@ -26,8 +26,8 @@ type BuiltinConfig struct {
 	Path string
 	// Port, AdminPort and PrometheusPort default to 9080, 9180 and 9091.
 	Port, AdminPort, PrometheusPort int
-	// Etcd are the endpoints, such as http://127.0.0.1:2379.
-	Etcd []string
+	// Etcd is where the gateway keeps its routes.
+	Etcd Etcd
 	// EtcdPrefix is the key prefix; empty means a new one, which is removed
 	// again from etcd.
 	EtcdPrefix string
@@ -67,12 +67,13 @@ const AdminKeyEnv = "ARMREPRO_ADMIN_KEY"
 func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
 	shared := cfg.EtcdPrefix != ""
 	cfg.setDefaults()
-	if len(cfg.Etcd) == 0 {
-		return nil, errors.New("start the built-in gateway: no etcd endpoint given")
+	var err error
+	if cfg.Etcd, err = cfg.Etcd.Normalize(); err != nil {
+		return nil, fmt.Errorf("start the built-in gateway: %w", err)
 	}
 	b := &builtin{cfg: cfg}
 	if cfg.EtcdPrefix == "" {
-		b.cfg.EtcdPrefix = "/armrepro-" + randomHex(4)
+		b.cfg.EtcdPrefix = ownEtcdPrefix + randomHex(4)
 		b.cleanEtcd = b.cfg.EtcdPrefix
 	}
 	client := newHTTPClient()
@@ -101,7 +102,11 @@ func (b *builtin) start(ctx context.Context) error {
 		"--listen", hostPort(b.cfg.Port),
 		"--admin-listen", hostPort(b.cfg.AdminPort),
 		"--prometheus-listen", hostPort(b.cfg.PrometheusPort),
-		"--etcd", strings.Join(b.cfg.Etcd, ","),
+		"--etcd", strings.Join(b.cfg.Etcd.Endpoints, ","),
+		"--etcd-user", b.cfg.Etcd.User,
+		"--etcd-cacert", b.cfg.Etcd.CACert,
+		"--etcd-cert", b.cfg.Etcd.Cert,
+		"--etcd-key", b.cfg.Etcd.Key,
 		"--etcd-prefix", b.cfg.EtcdPrefix,
 	}
 	var err error
@@ -110,7 +115,7 @@ func (b *builtin) start(ctx context.Context) error {
 		Args: args,
 		// Everybody can read a command line, but only this user its
 		// environment.
-		Env: append(os.Environ(), AdminKeyEnv+"="+b.cfg.AdminKey),
+		Env: append(os.Environ(), AdminKeyEnv+"="+b.cfg.AdminKey, EtcdPasswordEnv+"="+b.cfg.Etcd.Password),
 	})
 	if err != nil {
 		return err

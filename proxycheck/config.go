@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -21,7 +21,7 @@ type settings struct {
 	ip         string
 	ports      NativePorts
 	workers    int
-	etcd       []string
+	etcd       Etcd
 	etcdPrefix string
 	adminKey   string
 	plugins    []string
@@ -40,8 +40,14 @@ type (
 		Role string `yaml:"role"`
 	}
 	etcdSection struct {
-		Host   []string `yaml:"host"`
-		Prefix string   `yaml:"prefix"`
+		Host     []string `yaml:"host"`
+		Prefix   string   `yaml:"prefix"`
+		User     string   `yaml:"user,omitempty"`
+		Password string   `yaml:"password,omitempty"`
+		TLS      struct {
+			Cert string `yaml:"cert,omitempty"`
+			Key  string `yaml:"key,omitempty"`
+		} `yaml:"tls,omitempty"`
 	}
 	cacheZone struct {
 		Name       string `yaml:"name"`
@@ -63,6 +69,8 @@ type (
 		SSL struct {
 			Enable bool         `yaml:"enable"`
 			Listen []listenAddr `yaml:"listen"`
+			// TrustedCertificate is for all that APISIX asks, etcd first.
+			TrustedCertificate string `yaml:"ssl_trusted_certificate,omitempty"`
 		} `yaml:"ssl"`
 	}
 	deploymentSection struct {
@@ -101,7 +109,8 @@ func configYAML(s settings) ([]byte, error) {
 	var c configFile
 	allow := []string{"127.0.0.0/24"}
 	keys := []adminKeyEntry{{Name: "admin", Key: s.adminKey, Role: "admin"}}
-	etcd := etcdSection{Host: s.etcd, Prefix: s.etcdPrefix}
+	etcd := etcdSection{Host: s.etcd.Endpoints, Prefix: s.etcdPrefix, User: s.etcd.User, Password: s.etcd.Password}
+	etcd.TLS.Cert, etcd.TLS.Key = s.etcd.Cert, s.etcd.Key
 
 	a := &c.APISIX
 	a.NodeListen = []listenAddr{{s.ip, s.ports.Data}}
@@ -109,6 +118,7 @@ func configYAML(s settings) ([]byte, error) {
 	a.Control = listenAddr{s.ip, s.ports.Control}
 	a.SSL.Enable = true
 	a.SSL.Listen = []listenAddr{{s.ip, s.ports.TLS}}
+	a.SSL.TrustedCertificate = s.etcd.CACert
 	// A plugin of 3.18 makes nginx manage the cache folder even without
 	// proxy-cache, and by default that is one in /tmp for all instances.
 	a.ProxyCache.Zones = []cacheZone{
@@ -140,20 +150,47 @@ func configYAML(s settings) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// parseEtcdSection reads what configYAML wrote about etcd. It is empty where
-// the file says nothing or can't be read.
-func parseEtcdSection(file []byte) etcdSection {
+// parseEtcd reads what configYAML wrote about etcd. It is empty where the file
+// says nothing or can't be read.
+func parseEtcd(file []byte) (cfg Etcd, prefix string) {
 	var c configFile
 	if yaml.Unmarshal(file, &c) != nil {
-		return etcdSection{}
+		return Etcd{}, ""
 	}
-	switch {
-	case c.Deployment != nil:
-		return c.Deployment.Etcd
-	case c.Etcd != nil:
-		return *c.Etcd
+	e := c.Etcd
+	if c.Deployment != nil {
+		e = &c.Deployment.Etcd
 	}
-	return etcdSection{}
+	if e == nil {
+		return Etcd{}, ""
+	}
+	cfg = Etcd{
+		Endpoints: e.Host, User: e.User, Password: e.Password,
+		CACert: c.APISIX.SSL.TrustedCertificate, Cert: e.TLS.Cert, Key: e.TLS.Key,
+	}
+	return cfg, e.Prefix
+}
+
+var (
+	listenPattern  = regexp.MustCompile(`(?m)^\s*listen\s+(?:[0-9.]+:)?([0-9]+)\b`)
+	workersPattern = regexp.MustCompile(`(?m)^\s*worker_processes\s+(\S+);`)
+)
+
+// checkNginxConf makes sure that the nginx.conf that `apisix init` wrote is made
+// from our configuration and not from a default.
+func checkNginxConf(conf []byte, port, workers int) error {
+	listens := false
+	for _, m := range listenPattern.FindAllSubmatch(conf, -1) {
+		listens = listens || string(m[1]) == strconv.Itoa(port)
+	}
+	if !listens {
+		return fmt.Errorf("the nginx.conf that apisix init wrote doesn't listen on port %d", port)
+	}
+	m := workersPattern.FindSubmatch(conf)
+	if m == nil || string(m[1]) != strconv.Itoa(workers) {
+		return fmt.Errorf("the nginx.conf that apisix init wrote doesn't ask for %d worker processes", workers)
+	}
+	return nil
 }
 
 // droppedPlugins are those that the published benchmark took out: they cost
@@ -202,17 +239,6 @@ func parsePlugins(file []byte) ([]string, error) {
 const printPlugins = `for _, name in ipairs(dofile("apisix/cli/config.lua").plugins) do print(name) end`
 
 func (in *Install) pluginsFromLua(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, in.LuaJIT, "-e", printPlugins)
-	cmd.Dir = in.Home
-	cmd.Env = in.environ(in.Home)
-	cmd.WaitDelay = time.Second
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("run %s: %w: %s", in.LuaJIT, err, lastLines(stderr.String(), 3))
-	}
-	return strings.Fields(string(out)), nil
+	out, err := in.lua(ctx, in.Home, "-e", printPlugins)
+	return strings.Fields(out), err
 }

@@ -72,6 +72,8 @@ func sameChecksums(t *testing.T, before, after map[string]string) {
 	}
 }
 
+func etcdAt(endpoint string) Etcd { return Etcd{Endpoints: []string{endpoint}} }
+
 // startEtcd starts the etcd that all tests share, each with a prefix of its own.
 func startEtcd(t *testing.T) (endpoint string) {
 	t.Helper()

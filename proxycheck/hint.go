@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// notInstalled is ErrNotInstalled with the ways to get APISIX on the
-// distribution under root.
-func notInstalled(root string) error {
+// notInstalled adds to err the ways to get APISIX on the distribution under root.
+func notInstalled(err error, root string) error {
 	release, _ := os.ReadFile(filepath.Join(root, "/etc/os-release"))
-	return &HintError{Err: ErrNotInstalled, Hint: installHint(parseOSRelease(release), runtime.GOARCH)}
+	return &HintError{Err: err, Hint: installHint(parseOSRelease(release), runtime.GOARCH)}
 }
 
 // osRelease is what matters here of /etc/os-release.

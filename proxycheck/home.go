@@ -116,6 +116,38 @@ func (h *home) link(in *Install) error {
 	return nil
 }
 
+// write writes a file that the workers, which run as nobody, read again;
+// without config.yaml they answer 500.
+func (h *home) write(name string, data []byte) error {
+	return os.WriteFile(h.path(name), data, 0o644)
+}
+
+// systemCAs are where distributions keep the authorities that they trust.
+var systemCAs = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}
+
+// copyCertificates copies the certificates for etcd to where the workers can
+// read them, and returns cfg with the copies' paths. Older releases don't know
+// the system's authorities, so they are named.
+func (h *home) copyCertificates(cfg Etcd) (Etcd, error) {
+	if i := slices.IndexFunc(systemCAs, exists); cfg.CACert == "" && cfg.HTTPS() && i >= 0 {
+		cfg.CACert = systemCAs[i]
+	}
+	for name, path := range map[string]*string{"etcd-ca.pem": &cfg.CACert, "etcd-cert.pem": &cfg.Cert, "etcd-key.pem": &cfg.Key} {
+		if *path == "" {
+			continue
+		}
+		pem, err := os.ReadFile(*path)
+		if err == nil {
+			err = h.write("conf/"+name, pem)
+		}
+		if err != nil {
+			return cfg, fmt.Errorf("copy the certificates for etcd: %w", err)
+		}
+		*path = h.path("conf/" + name)
+	}
+	return cfg, nil
+}
+
 func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
 
 // errorLog is the end of what APISIX's error log says about errors, at most n

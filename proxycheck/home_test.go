@@ -37,7 +37,7 @@ func TestHomeLinks(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if existing(h.dir) != "" {
+		if exists(h.dir) {
 			t.Errorf("%s: the home is still there", version)
 		}
 	}
@@ -143,7 +143,7 @@ func TestSweep(t *testing.T) {
 	if !slices.Equal(left, want) {
 		t.Errorf("left: %v, want %v", left, want)
 	}
-	if existing(filepath.Join(precious, lockName)) == "" {
+	if !exists(filepath.Join(precious, lockName)) {
 		t.Error("the sweep followed a link")
 	}
 	sameChecksums(t, before, checksums(t, inst.Home))

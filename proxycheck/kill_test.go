@@ -68,7 +68,7 @@ func TestKillNative(t *testing.T) {
 			cfg := conductorConfig{
 				Kind:    "native",
 				Install: fakeInstall(t, version, "stop-delay=200ms"), RunDir: shortTempDir(t),
-				Ports: freePorts(t), Etcd: []string{etcd}, Upstream: startUpstream(t),
+				Ports: freePorts(t), Etcd: etcdAt(etcd), Upstream: startUpstream(t),
 			}
 			before := checksums(t, cfg.Install.Home)
 			conductor, report := startConductor(t, cfg)
@@ -116,7 +116,8 @@ func configuredPrefix(t *testing.T, home string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parseEtcdSection(file).Prefix
+	_, prefix := parseEtcd(file)
+	return prefix
 }
 
 // The master may be killed together with the run: its workers are then found by
@@ -126,7 +127,7 @@ func TestKillNativeAndMaster(t *testing.T) {
 	cfg := conductorConfig{
 		Kind:    "native",
 		Install: fakeInstall(t, "3.18.0", "stop-delay=1m"), RunDir: shortTempDir(t),
-		Ports: freePorts(t), Etcd: []string{startEtcd(t)}, Upstream: startUpstream(t),
+		Ports: freePorts(t), Etcd: etcdAt(startEtcd(t)), Upstream: startUpstream(t),
 	}
 	conductor, report := startConductor(t, cfg)
 	homes, _ := filepath.Glob(filepath.Join(cfg.RunDir, "*"))
@@ -151,7 +152,7 @@ func TestKillBuiltin(t *testing.T) {
 	t.Parallel()
 	cfg := conductorConfig{
 		Kind: "builtin", RunDir: shortTempDir(t),
-		Ports: freePorts(t), Etcd: []string{startEtcd(t)}, Upstream: startUpstream(t),
+		Ports: freePorts(t), Etcd: etcdAt(startEtcd(t)), Upstream: startUpstream(t),
 	}
 	conductor, report := startConductor(t, cfg)
 	killAndWait(t, conductor)

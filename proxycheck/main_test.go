@@ -46,10 +46,15 @@ func runGateway(args []string) int {
 	fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", "", "")
 	fs.StringVar(&cfg.Prefix, "etcd-prefix", "", "")
 	etcd := fs.String("etcd", "", "")
+	fs.StringVar(&cfg.Etcd.User, "etcd-user", "", "")
+	fs.StringVar(&cfg.Etcd.CACert, "etcd-cacert", "", "")
+	fs.StringVar(&cfg.Etcd.Cert, "etcd-cert", "", "")
+	fs.StringVar(&cfg.Etcd.Key, "etcd-key", "", "")
 	if err := fs.Parse(args); err != nil {
 		return 2
 	}
-	cfg.Etcd = strings.Split(*etcd, ",")
+	cfg.Etcd.Endpoints = strings.Split(*etcd, ",")
+	cfg.Etcd.Password = os.Getenv(EtcdPasswordEnv)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	called := filepath.Base(os.Args[0])
@@ -88,7 +93,7 @@ type conductorConfig struct {
 	Install  *Install
 	RunDir   string
 	Ports    NativePorts
-	Etcd     []string
+	Etcd     Etcd
 	Prefix   string
 	Attach   AttachConfig
 	Upstream string

@@ -42,7 +42,7 @@ func TestNativeRoutes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := nativeIn(t, "3.18.0", tt.fault)
-			cfg.Etcd = []string{startEtcd(t)}
+			cfg.Etcd = etcdAt(startEtcd(t))
 			if tt.want != "" {
 				cfg.Timeouts = Timeouts{Route: 2 * time.Second, Metric: 2 * time.Second}
 			}
@@ -81,7 +81,7 @@ func TestNativeRoutes(t *testing.T) {
 func TestNativeLateMetric(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "3.18.0", "metrics-every=700ms")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestNativeLateMetric(t *testing.T) {
 func TestNativeWorkers(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "2.15.0", "")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	cfg.Workers = 3
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
@@ -118,7 +118,7 @@ func TestNativeWorkers(t *testing.T) {
 func TestNativeCrashingWorkers(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "3.18.0", "crash-every=1s")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestNativeCrashingWorkers(t *testing.T) {
 func TestNativeWarnsOfLogSpace(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "2.15.0", "")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	cfg.Load = 10000 * time.Hour
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
@@ -165,7 +165,7 @@ func TestNativeWarnsOfLogSpace(t *testing.T) {
 func TestNativeAccessLog(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "3.18.0", "")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestNativeAccessLog(t *testing.T) {
 func TestNativeMasterKilled(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "3.18.0", "")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func waitGone(t *testing.T, pid int) {
 func TestNativeCloseOften(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "3.18.0", "stop-delay=200ms")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +280,7 @@ func TestNativeCloseOften(t *testing.T) {
 func TestNativeStubborn(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "3.18.0", "stop-delay=1m")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	cfg.Timeouts.Stop = 300 * time.Millisecond
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
@@ -312,7 +312,7 @@ func TestNativeLeavesEtcdClean(t *testing.T) {
 	t.Parallel()
 	etcd := startEtcd(t)
 	cfg := nativeIn(t, "2.15.0", "")
-	cfg.Etcd = []string{etcd}
+	cfg.Etcd = etcdAt(etcd)
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -337,7 +337,7 @@ func TestNativeSharedPrefix(t *testing.T) {
 	prefix := "/shared-" + randomHex(4)
 	start := func() (*native, NativeConfig) {
 		cfg := nativeIn(t, "3.18.0", "")
-		cfg.Etcd, cfg.EtcdPrefix = []string{etcd}, prefix
+		cfg.Etcd, cfg.EtcdPrefix = etcdAt(etcd), prefix
 		gw, err := StartNative(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)

@@ -152,9 +152,9 @@ func TestNativeStartFails(t *testing.T) {
 			t.Parallel()
 			cfg := nativeIn(t, tt.version, tt.fault)
 			cfg.Timeouts = tt.timeouts
-			cfg.Etcd = []string{fmt.Sprintf("http://127.0.0.1:%d", freePort(t))}
+			cfg.Etcd = etcdAt(fmt.Sprintf("http://127.0.0.1:%d", freePort(t)))
 			if !tt.deadEtcd {
-				cfg.Etcd = []string{startEtcd(t)}
+				cfg.Etcd = etcdAt(startEtcd(t))
 			}
 			if tt.prepare != nil {
 				tt.prepare(t, &cfg)
@@ -198,7 +198,7 @@ func shareAdminPort(t *testing.T, cfg *NativeConfig) {
 func TestNativeStartCancelled(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "3.18.0", "slow-start=1m")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	began := time.Now()
@@ -225,7 +225,7 @@ func TestNativeIgnoresEnvironment(t *testing.T) {
 	t.Setenv("APISIX_WORKER_PROCESSES", "3")
 	t.Setenv("APISIX_DEPLOYMENT_ETCD_HOST", `["http://127.0.0.1:1"]`)
 	cfg := nativeIn(t, "3.18.0", "")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

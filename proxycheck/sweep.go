@@ -139,7 +139,7 @@ func removeLeftKeys(configFile string) {
 	if err != nil {
 		return
 	}
-	if etcd := parseEtcdSection(file); ownPrefix.MatchString(etcd.Prefix) {
-		_ = removeKeys(etcd.Host, etcd.Prefix)
+	if etcd, prefix := parseEtcd(file); ownPrefix.MatchString(prefix) {
+		_ = removeKeys(etcd, prefix)
 	}
 }

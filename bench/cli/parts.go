@@ -5,11 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -113,16 +111,19 @@ func raiseFiles(log zerolog.Logger) {
 const gatewayGC = 800
 
 func newGateway(version string) *cobra.Command {
-	cfg := gateway.Config{Version: version, Etcd: []string{"http://127.0.0.1:2379"}}
+	cfg := gateway.Config{Version: version, Etcd: proxycheck.Etcd{Endpoints: []string{"http://127.0.0.1:2379"}}}
 	return newPart("gateway", "the built-in gateway alone, until Ctrl-C", gatewayAbout, func(fs *pflag.FlagSet) {
 		fs.StringVar(&cfg.Listen, "listen", gateway.DefaultListen, "`ADDRESS` serve the routes on this address")
 		fs.StringVar(&cfg.AdminListen, "admin-listen", gateway.DefaultAdminListen, "`ADDRESS` address of the Admin API")
 		fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", gateway.DefaultPrometheusListen, "`ADDRESS` address of the metrics; empty means none")
-		fs.StringSliceVar(&cfg.Etcd, "etcd", cfg.Etcd, "`URL,…` client URLs of etcd")
+		addEtcd(fs, &cfg.Etcd, "`URL,…` client URLs of etcd")
 		fs.StringVar(&cfg.Prefix, "etcd-prefix", gateway.DefaultPrefix, "`PREFIX` prefix of the keys in etcd")
 		fs.StringVar(&cfg.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one, which is logged)")
 	}, func(ctx context.Context, log zerolog.Logger) error {
 		cfg.Logger = log
+		if err := completeEtcd(&cfg.Etcd); err != nil {
+			return err
+		}
 		return runGateway(ctx, cfg)
 	})
 }
@@ -141,10 +142,7 @@ func runGateway(ctx context.Context, cfg gateway.Config) error {
 	debug.SetGCPercent(gatewayGC)
 	s, err := gateway.Start(ctx, cfg)
 	if errors.Is(err, gateway.ErrEtcd) {
-		return &proxycheck.HintError{
-			Err:  err,
-			Hint: fmt.Sprintf("No etcd answers at %s. Start one with 'armrepro etcd', or name another with --etcd.", strings.Join(cfg.Etcd, ", ")),
-		}
+		return err
 	}
 	if err != nil {
 		return proxycheck.ExplainListen(err, "--listen, --admin-listen or --prometheus-listen", cfg.Listen, cfg.AdminListen, cfg.PrometheusListen)

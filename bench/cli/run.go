@@ -103,12 +103,37 @@ func (o *runOptions) addGateway(cmd *cobra.Command) {
 		fs.StringVar(&o.GatewayURL, "gateway-url", "", "`URL` data plane of the gateway to attach to (default http://127.0.0.1 with --gateway-port)")
 		fs.StringVar(&o.AdminURL, "admin-url", "", "`URL` Admin API of the gateway to attach to (default: port 9180, otherwise the gateway's)")
 		fs.StringVar(&o.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one; needed to attach)")
-		fs.StringSliceVar(&o.Etcd, "etcd", nil, "`URL,…` client URLs of an existing etcd to use instead of the embedded one")
+		addEtcd(fs, &o.Etcd, "`URL,…` client URLs of an existing etcd to use instead of the embedded one")
 		fs.StringVar(&o.EtcdPrefix, "etcd-prefix", "", "`PREFIX` prefix of the gateway's keys in etcd (default: a new one)")
 		fs.VarP((*countValue)(&o.workers), "workers", "", "required number of gateway workers")
 		fs.VarP((*countValue)(&o.upstreams), "upstreams", "", "ports that the upstream listens on, counting up")
 		fs.StringVar(&o.Pin, "pin", o.Pin, "`CPUS` keep the processes on CPUs of their own: auto (with four or more), none, or a list for the gateway's workers, such as 2-3")
 	})
+}
+
+// addEtcd adds the flags that say how to reach an etcd.
+func addEtcd(fs *pflag.FlagSet, cfg *proxycheck.Etcd, usage string) {
+	fs.StringSliceVar(&cfg.Endpoints, "etcd", cfg.Endpoints, usage)
+	fs.StringVar(&cfg.User, "etcd-user", "", "`USER` user of that etcd; its password is read from $"+proxycheck.EtcdPasswordEnv)
+	fs.StringVar(&cfg.CACert, "etcd-cacert", "", "`FILE` authority that signed etcd's certificate, in PEM (default: the system's)")
+	fs.StringVar(&cfg.Cert, "etcd-cert", "", "`FILE` client certificate for etcd, in PEM")
+	fs.StringVar(&cfg.Key, "etcd-key", "", "`FILE` key of that certificate, in PEM")
+}
+
+// completeEtcd takes the password from the environment and checks the flags.
+func completeEtcd(cfg *proxycheck.Etcd) error {
+	if len(cfg.Endpoints) == 0 {
+		if cfg.User+cfg.CACert+cfg.Cert+cfg.Key != "" {
+			return usagef("--etcd-user, --etcd-cacert, --etcd-cert and --etcd-key need --etcd")
+		}
+		return nil
+	}
+	cfg.Password = os.Getenv(proxycheck.EtcdPasswordEnv)
+	var err error
+	if *cfg, err = cfg.Normalize(); err != nil {
+		return usagef("--etcd: %v; %s", err, proxycheck.Hint(err))
+	}
+	return nil
 }
 
 // addPorts adds the flags that choose ports.
@@ -140,7 +165,10 @@ func (o *runOptions) complete() error {
 	if err := o.checkPorts(); err != nil {
 		return err
 	}
-	for _, u := range append([]string{o.GatewayURL, o.AdminURL}, o.Etcd...) {
+	if err := completeEtcd(&o.Etcd); err != nil {
+		return err
+	}
+	for _, u := range []string{o.GatewayURL, o.AdminURL} {
 		if p, err := url.Parse(u); u != "" && (err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https") {
 			return usagef("%q is not a URL such as http://127.0.0.1:9080", u)
 		}

@@ -28,12 +28,12 @@ type conductor struct {
 	log    zerolog.Logger
 	result *bench.Result
 
-	fit       *fitness
-	endpoints []string
-	folder    *proxycheck.Folder
-	etcd      *embed.Server
-	upstream  *process.Process
-	gateway   proxycheck.Gateway
+	fit        *fitness
+	etcdConfig proxycheck.Etcd
+	folder     *proxycheck.Folder
+	etcd       *embed.Server
+	upstream   *process.Process
+	gateway    proxycheck.Gateway
 }
 
 // ownProgram is this program as it was when it was started, also where its file
@@ -131,7 +131,7 @@ func (c *conductor) ports(plan *gatewayPlan) []proxycheck.Port {
 	for i := range c.cfg.Settings.Upstreams {
 		ports = append(ports, proxycheck.Port{Name: "upstream", Number: c.cfg.Ports.Upstream + i, Flag: "--upstream-port"})
 	}
-	if plan.needsEtcd() && len(c.cfg.Etcd) == 0 {
+	if plan.needsEtcd() && len(c.cfg.Etcd.Endpoints) == 0 {
 		ports = append(ports, proxycheck.Port{Name: "etcd", Number: c.cfg.Ports.Etcd, Flag: "--etcd-port"})
 	}
 	return append(ports, plan.ports(c.cfg.Ports)...)
@@ -142,9 +142,9 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 	if !plan.needsEtcd() {
 		return nil
 	}
-	if len(c.cfg.Etcd) > 0 {
-		c.endpoints = c.cfg.Etcd
-		version, err := etcdVersion(ctx, c.endpoints[0])
+	if len(c.cfg.Etcd.Endpoints) > 0 {
+		c.etcdConfig = c.cfg.Etcd
+		version, err := proxycheck.CheckEtcd(ctx, c.etcdConfig, c.cfg.EtcdPrefix)
 		if err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 		return proxycheck.ExplainListen(err, "--etcd-port", listen)
 	}
 	c.etcd = server
-	c.endpoints = []string{server.Endpoint()}
+	c.etcdConfig.Endpoints = []string{server.Endpoint()}
 	c.result.Etcd = bench.EtcdInfo{Version: server.Version(), Embedded: true}
 	c.log.Info().Str("version", server.Version()).Str("url", server.Endpoint()).Stringer("in", time.Since(begin).Round(time.Millisecond)).Msg("etcd ready")
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"armrepro/bench"
+	"armrepro/proxycheck"
 )
 
 // The kinds of gateway, as Config.Gateway names them.
@@ -44,9 +45,8 @@ type Config struct {
 	GatewayURL, AdminURL string
 	// AdminKey is the Admin API's key; empty means a random one.
 	AdminKey string
-	// Etcd are the client URLs of an existing etcd; none means the embedded
-	// one.
-	Etcd       []string
+	// Etcd is an existing etcd; no endpoints mean the embedded one.
+	Etcd       proxycheck.Etcd
 	EtcdPrefix string
 
 	Ports    Ports

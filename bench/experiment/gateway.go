@@ -2,9 +2,7 @@ package experiment
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -30,7 +28,11 @@ func (c *conductor) planGateway(ctx context.Context) (*gatewayPlan, error) {
 	}
 	install, err := proxycheck.Find(ctx, proxycheck.FindConfig{Home: c.cfg.APISIXHome})
 	if err == nil {
-		c.log.Info().Str("version", install.Version.String()).Str("home", install.Home).Msg("found APISIX")
+		c.log.Info().Str("version", install.Version.String()).Str("home", install.Home).
+			Str("openresty", install.OpenResty.Version).Str("at", install.OpenResty.Path).Msg("found APISIX")
+		if len(install.Others) > 0 {
+			c.log.Info().Strs("homes", install.Others).Msg("found further installs; --apisix-home chooses one")
+		}
 		return &gatewayPlan{kind: Native, install: install}, nil
 	}
 	if kind == Auto && c.cfg.APISIXHome == "" && errors.Is(err, proxycheck.ErrNotInstalled) && c.gatewayAnswers(ctx) {
@@ -94,7 +96,7 @@ func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
 				Data: ports.Gateway, Admin: ports.Admin, Control: ports.Control,
 				Prometheus: ports.Prometheus, TLS: ports.TLS,
 			},
-			Etcd: c.endpoints, EtcdPrefix: cfg.EtcdPrefix, AdminKey: cfg.AdminKey,
+			Etcd: c.etcdConfig, EtcdPrefix: cfg.EtcdPrefix, AdminKey: cfg.AdminKey,
 			Load:   cfg.loaded(),
 			Logger: c.log,
 		})
@@ -105,7 +107,7 @@ func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
 	case Builtin:
 		c.gateway, err = proxycheck.StartBuiltin(ctx, proxycheck.BuiltinConfig{
 			Port: ports.Gateway, AdminPort: ports.Admin, PrometheusPort: ports.Prometheus,
-			Etcd: c.endpoints, EtcdPrefix: cfg.EtcdPrefix, AdminKey: cfg.AdminKey, Logger: c.log,
+			Etcd: c.etcdConfig, EtcdPrefix: cfg.EtcdPrefix, AdminKey: cfg.AdminKey, Logger: c.log,
 		})
 	}
 	if err != nil {
@@ -139,26 +141,6 @@ func (g benchGateway) Apply(ctx context.Context, s bench.Scenario) error {
 		WithoutHeaders: s.Expect.AbsentHeaders,
 		Metric:         s.Expect.Metric,
 	})
-}
-
-// etcdVersion asks an etcd for its version.
-func etcdVersion(ctx context.Context, endpoint string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	body, err := get(ctx, strings.TrimSuffix(endpoint, "/")+"/version")
-	if err != nil {
-		return "", &proxycheck.HintError{
-			Err:  fmt.Errorf("ask etcd for its version: %w", err),
-			Hint: "Check --etcd: it takes the client URLs of a running etcd of 3.4 or newer. Without it, etcd is embedded.",
-		}
-	}
-	var answer struct {
-		Version string `json:"etcdserver"`
-	}
-	if err := json.Unmarshal([]byte(body), &answer); err != nil || answer.Version == "" {
-		return "", fmt.Errorf("ask etcd for its version: %s/version does not answer as etcd", endpoint)
-	}
-	return answer.Version, nil
 }
 
 // gatewayAddress is the URL of the data plane to attach to.

@@ -1,12 +1,10 @@
 package apisixtest
 
 import (
-	"bytes"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"armrepro/proxycheck/etcdhttp"
 )
 
 const usage = `Usage: apisix [action] <argument>
@@ -40,51 +40,79 @@ type cli struct {
 	faults    Faults
 }
 
-// APISIX is the apisix command: the shell script and the Lua program behind it.
-// It returns the exit code, which proves as little as the real one's.
+// APISIX is the apisix command: the shell script around the Lua program. It
+// returns the exit code, which proves as little as the real one's.
 func APISIX() int {
 	openresty, err := exec.LookPath("openresty")
 	if err != nil {
 		fmt.Println("ERROR: Please check the version of OpenResty and Lua, OpenResty 1.19+ + LuaJIT is required for Apache APISIX.")
 		return 0
 	}
-	c := &cli{openresty: openresty}
-	script, err := c.findScript()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
 	luajit := filepath.Join(filepath.Dir(openresty), "../luajit/bin/luajit")
-	fmt.Println(luajit, script, strings.Join(os.Args[1:], " "))
-	if c.root, err = installRoot(openresty); err == nil {
+	script, err := findScript()
+	if err == nil {
+		fmt.Println(luajit, script, strings.Join(os.Args[1:], " "))
+		err = syscall.Exec(luajit, append([]string{luajit, script}, os.Args[1:]...), os.Environ())
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// cliLua is the Lua program, in the folder of an install.
+const cliLua = "./apisix/cli/apisix.lua"
+
+// findScript chooses the APISIX of the working folder over the installed one.
+func findScript() (string, error) {
+	if info, err := os.Stat(cliLua); err == nil && info.Size() > 0 {
+		return cliLua, nil
+	}
+	real, err := filepath.EvalSymlinks(filepath.Dir(os.Args[0]))
+	return filepath.Join(real, "../local/apisix", cliLua), err
+}
+
+// runCLI is the Lua program.
+func runCLI(script string, args []string) int {
+	c := &cli{}
+	var err error
+	if c.home, err = homeOf(script); err == nil {
+		c.openresty, err = exec.LookPath("openresty")
+	}
+	if err == nil {
+		c.root, err = installRoot(c.openresty)
+	}
+	if err == nil {
 		c.faults, err = readFaults(c.root)
 	}
 	if err == nil {
-		c.version, err = readVersion(c.home)
+		c.version, err = readVersion(filepath.Join(filepath.Dir(script), "../.."))
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, "luajit:", err)
 		return 1
 	}
-	return c.run(os.Args[1:])
+	return c.run(args)
 }
 
-// findScript chooses the APISIX of the working folder over the installed one.
-func (c *cli) findScript() (string, error) {
-	const script = "apisix/cli/apisix.lua"
-	if info, err := os.Stat(script); err == nil && info.Size() > 0 {
-		c.home = os.Getenv("PWD") // what a shell's pwd prints
-		if c.home == "" {
-			c.home, err = os.Getwd()
-		}
-		return "./" + script, err
-	}
-	real, err := filepath.EvalSymlinks(filepath.Dir(os.Args[0]))
+// fixedHome is how an apisix.lua that was changed to have one home says which.
+const fixedHome = "-- home: "
+
+// homeOf is the folder that the Lua program writes to: the working folder if it
+// is named from there, else the one around it.
+func homeOf(script string) (string, error) {
+	text, err := os.ReadFile(script)
 	if err != nil {
 		return "", err
 	}
-	c.home = filepath.Join(real, "../local/apisix")
-	return filepath.Join(c.home, script), nil
+	if home, ok := strings.CutPrefix(strings.TrimSpace(string(text)), fixedHome); ok {
+		return home, nil
+	}
+	if !strings.HasPrefix(script, "./") {
+		return filepath.Join(filepath.Dir(script), "../.."), nil
+	}
+	if pwd := os.Getenv("PWD"); pwd != "" { // what a shell's pwd prints
+		return pwd, nil
+	}
+	return os.Getwd()
 }
 
 // installRoot is the folder that Install made, from the path of openresty.
@@ -160,21 +188,22 @@ func (c *cli) initEtcd() int {
 	if isV3(c.version) {
 		fmt.Println("trying to initialize the data of etcd")
 	}
-	healthy := ""
-	for _, host := range conf.etcd {
-		if err := checkEtcd(host + "/version"); err != nil {
-			fmt.Fprintf(os.Stderr, "request etcd endpoint '%s/version' error, %v\n", host, err)
-		} else {
-			healthy = host
-		}
-	}
-	if healthy == "" {
-		fmt.Fprintln(os.Stderr, "all etcd nodes are unavailable")
+	client, err := etcdhttp.New(conf.etcd)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	for _, host := range conf.etcd.Endpoints {
+		if err := checkEtcd(client, host+"/version", conf.prefix); err != nil {
+			fmt.Fprintf(os.Stderr, "request etcd endpoint '%s/version' error, %v\n", host, err)
+			fmt.Fprintln(os.Stderr, "all etcd nodes are unavailable")
+			return 1
+		}
+	}
 	for _, dir := range []string{"routes", "upstreams", "services", "plugins"} {
-		if err := putEtcd(healthy, conf.prefix+"/"+dir+"/", "init_dir"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
+		pair := map[string][]byte{"key": []byte(conf.prefix + "/" + dir + "/"), "value": []byte("init_dir")}
+		if err := client.Call(context.Background(), "/v3/kv/put", pair, nil); err != nil {
+			fmt.Fprintf(os.Stderr, "got malformed key-put message: %q from etcd\n", err)
 			return 1
 		}
 	}
@@ -182,13 +211,10 @@ func (c *cli) initEtcd() int {
 }
 
 // checkEtcd asks for the version twice, as the real command does.
-func checkEtcd(url string) error {
-	client := http.Client{Timeout: 3 * time.Second}
+func checkEtcd(client *etcdhttp.Client, url, prefix string) error {
 	var err error
 	for retry := 1; retry <= 2; retry++ {
-		var resp *http.Response
-		if resp, err = client.Get(url); err == nil {
-			resp.Body.Close()
+		if _, err = client.Check(context.Background(), prefix); err == nil {
 			return nil
 		}
 		if errors.Is(err, syscall.ECONNREFUSED) {
@@ -197,22 +223,6 @@ func checkEtcd(url string) error {
 		fmt.Printf("Warning! Request etcd endpoint '%s' error, %v, retry time=%d\n", url, err, retry)
 	}
 	return err
-}
-
-func putEtcd(endpoint, key, value string) error {
-	body, err := json.Marshal(map[string][]byte{"key": []byte(key), "value": []byte(value)})
-	if err != nil {
-		return err
-	}
-	resp, err := http.Post(endpoint+"/v3/kv/put", "application/json", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("got malformed key-put message: status %d from etcd %q", resp.StatusCode, endpoint)
-	}
-	return nil
 }
 
 // start starts a daemon. It believes any live process that nginx.pid names, and

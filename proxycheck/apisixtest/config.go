@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"armrepro/proxycheck/etcdhttp"
 )
 
 // defaultKey is the published key that every release up to 3.9 falls back to.
@@ -24,7 +26,7 @@ type config struct {
 	tls     string
 	workers string
 	key     string
-	etcd    []string
+	etcd    etcdhttp.Config
 	prefix  string
 	plugins []string
 }
@@ -72,8 +74,14 @@ type adminKey struct {
 }
 
 type etcdConf struct {
-	Host   []string `yaml:"host"`
-	Prefix string   `yaml:"prefix"`
+	Host     []string `yaml:"host"`
+	Prefix   string   `yaml:"prefix"`
+	User     string   `yaml:"user"`
+	Password string   `yaml:"password"`
+	TLS      struct {
+		Cert string `yaml:"cert"`
+		Key  string `yaml:"key"`
+	} `yaml:"tls"`
 }
 
 // userConfig is a config.yaml, both dialects in one.
@@ -83,7 +91,8 @@ type userConfig struct {
 		AdminKey   []adminKey `yaml:"admin_key"`
 		Control    address    `yaml:"control"`
 		SSL        struct {
-			Listen []address `yaml:"listen"`
+			Listen             []address `yaml:"listen"`
+			TrustedCertificate string    `yaml:"ssl_trusted_certificate"`
 		} `yaml:"ssl"`
 	} `yaml:"apisix"`
 	NginxConfig struct {
@@ -145,7 +154,11 @@ func readConfig(home string) (*config, error) {
 		keys, etcd = u.Deployment.Admin.AdminKey, u.Deployment.Etcd
 		c.admin = u.Deployment.Admin.AdminListen.or("0.0.0.0", 9180)
 	}
-	c.key, c.etcd, c.prefix = defaultKey, etcd.Host, etcd.Prefix
+	c.key, c.prefix = defaultKey, etcd.Prefix
+	c.etcd = etcdhttp.Config{
+		Endpoints: etcd.Host, User: etcd.User, Password: etcd.Password,
+		CACert: u.APISIX.SSL.TrustedCertificate, Cert: etcd.TLS.Cert, Key: etcd.TLS.Key,
+	}
 	if len(keys) > 0 {
 		c.key = keys[0].Key
 	}
@@ -163,8 +176,8 @@ func first(list []address) address {
 // fillDefaults fills what the file left out, and lets the environment override
 // what it may.
 func (c *config) fillDefaults() {
-	if len(c.etcd) == 0 {
-		c.etcd = []string{"http://127.0.0.1:2379"}
+	if len(c.etcd.Endpoints) == 0 {
+		c.etcd.Endpoints = []string{"http://127.0.0.1:2379"}
 	}
 	if c.prefix == "" {
 		c.prefix = "/apisix"
@@ -176,7 +189,7 @@ func (c *config) fillDefaults() {
 		c.workers = n
 	}
 	if h := os.Getenv("APISIX_DEPLOYMENT_ETCD_HOST"); h != "" && isV3(c.version) {
-		_ = yaml.Unmarshal([]byte(h), &c.etcd)
+		_ = yaml.Unmarshal([]byte(h), &c.etcd.Endpoints)
 	}
 	if len(c.plugins) == 0 {
 		c.plugins = Plugins

@@ -48,19 +48,24 @@ func OpenResty() int {
 		fmt.Fprintln(os.Stderr, "nginx: [alert]", err)
 		return 1
 	}
+	root, err := installRoot(self)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "nginx: [alert]", err)
+		return 1
+	}
 	switch {
 	case opts["-v"] != "" || opts["-V"] != "":
-		fmt.Fprintf(os.Stderr, "nginx version: openresty/1.27.1.2\nconfigure arguments: --prefix=%s/nginx --with-http_stub_status_module\n", filepath.Dir(filepath.Dir(self)))
+		version, err := os.ReadFile(filepath.Join(root, openRestyFile))
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "nginx: [alert]", err)
+			return 1
+		}
+		fmt.Fprintf(os.Stderr, "nginx version: openresty/%s\nconfigure arguments: --prefix=%s/nginx --with-http_stub_status_module --add-module=../ngx_lua-0.10.26\n", version, filepath.Dir(filepath.Dir(self)))
 		return 0
 	case opts["-s"] != "":
 		return signalMaster(opts["-p"], opts["-s"])
 	case opts["-t"] != "":
 		return 0
-	}
-	root, err := installRoot(self)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "nginx: [alert]", err)
-		return 1
 	}
 	title := fmt.Sprintf("nginx: master process %s -p %s -c %s", self, opts["-p"], opts["-c"])
 	env := append(os.Environ(), roleEnv+"=master", homeEnv+"="+opts["-p"], rootEnv+"="+root)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"armrepro/proxycheck/etcdhttp"
 )
 
 const (
@@ -202,7 +204,7 @@ func (a *admin) get(w http.ResponseWriter, r *http.Request, id string) {
 }
 
 func (a *admin) list(w http.ResponseWriter, r *http.Request) {
-	kvs, _, err := a.etcd.read(r.Context(), underPrefix(a.prefix))
+	kvs, _, err := a.etcd.read(r.Context(), etcdhttp.Under(a.prefix))
 	if err != nil {
 		a.unavailable(w, err)
 		return
@@ -237,7 +239,7 @@ func (a *admin) read(r *http.Request, id string) (s stored, found bool, err erro
 	if !validID(id) {
 		return stored{}, false, nil
 	}
-	kvs, _, err := a.etcd.read(r.Context(), keyRange{Key: []byte(a.prefix + id)})
+	kvs, _, err := a.etcd.read(r.Context(), etcdhttp.Range{Key: []byte(a.prefix + id)})
 	if err != nil || len(kvs) == 0 {
 		return stored{}, false, err
 	}

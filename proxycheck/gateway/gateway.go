@@ -13,13 +13,13 @@ import (
 	stdlog "log"
 	"net"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"armrepro/proxycheck/etcdhttp"
 )
 
 // Name is what the gateway calls itself in the header Server.
@@ -49,8 +49,8 @@ type Config struct {
 	AdminListen string
 	// PrometheusListen is the address of the metrics; none if empty.
 	PrometheusListen string
-	// Etcd are the endpoints, such as http://127.0.0.1:2379.
-	Etcd []string
+	// Etcd is where the routes are kept.
+	Etcd etcdhttp.Config
 	// Prefix is what the keys in etcd begin with, DefaultPrefix if empty.
 	Prefix string
 	// AdminKey is the key that the Admin API wants, never empty.
@@ -88,7 +88,11 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("start the gateway: %w", err)
 	}
-	s := newServer(cfg)
+	client, err := etcdhttp.New(cfg.Etcd)
+	if err != nil {
+		return nil, fmt.Errorf("start the gateway: %w", err)
+	}
+	s := newServer(cfg, client)
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the gateway: %w", err), s.Close())
 	}
@@ -109,22 +113,11 @@ func (cfg *Config) check() error {
 	if cfg.AdminKey == "" {
 		return errors.New("the admin key is empty")
 	}
-	if len(cfg.Etcd) == 0 {
-		return errors.New("no etcd endpoint given")
-	}
-	cfg.Etcd = slices.Clone(cfg.Etcd)
-	for i, endpoint := range cfg.Etcd {
-		u, err := url.Parse(endpoint)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return fmt.Errorf("etcd endpoint %q is no URL such as http://127.0.0.1:2379", endpoint)
-		}
-		cfg.Etcd[i] = strings.TrimSuffix(endpoint, "/")
-	}
 	return nil
 }
 
-func newServer(cfg Config) *Server {
-	e := newEtcd(cfg.Etcd)
+func newServer(cfg Config, client *etcdhttp.Client) *Server {
+	e := &etcd{client}
 	keys := cfg.Prefix + "/routes/"
 	header := []string{Name + "/" + cfg.Version}
 	conns := &connCounts{}
@@ -311,7 +304,7 @@ func (s *Server) Close() error {
 		s.closePorts()
 		s.following.Wait()
 		s.data.transport.CloseIdleConnections()
-		s.routes.etcd.client.CloseIdleConnections()
+		s.routes.etcd.client.Close()
 	})
 	return nil
 }

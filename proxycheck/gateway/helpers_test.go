@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"armrepro/embed"
+	"armrepro/proxycheck/etcdhttp"
 )
 
 const (
@@ -64,7 +65,7 @@ func testConfig(t testing.TB, d Dialect) Config {
 	cfg := Config{
 		Listen:           "127.0.0.1:0",
 		PrometheusListen: "127.0.0.1:0",
-		Etcd:             []string{s.Endpoint()},
+		Etcd:             etcdhttp.Config{Endpoints: []string{s.Endpoint()}},
 		Prefix:           fmt.Sprintf("/test-%d", prefixCount.Add(1)),
 		AdminKey:         testKey,
 		Dialect:          d,

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"armrepro/proxycheck/etcdhttp"
 )
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -130,7 +132,7 @@ func TestTable(t *testing.T) {
 
 func TestUnderPrefix(t *testing.T) {
 	t.Parallel()
-	r := underPrefix("/apisix/routes/")
+	r := etcdhttp.Under("/apisix/routes/")
 	if string(r.Key) != "/apisix/routes/" || string(r.RangeEnd) != "/apisix/routes0" {
 		t.Errorf("from %s to %s", r.Key, r.RangeEnd)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"armrepro/proxycheck/etcdhttp"
 )
 
 // route is a route that the data plane serves.
@@ -93,7 +95,7 @@ const (
 
 // load reads every route and returns the revision to watch from.
 func (s *routes) load(ctx context.Context) (int64, error) {
-	kvs, revision, err := s.etcd.read(ctx, underPrefix(s.prefix))
+	kvs, revision, err := s.etcd.read(ctx, etcdhttp.Under(s.prefix))
 	s.reachable.Store(err == nil)
 	if err != nil {
 		return 0, err
@@ -114,7 +116,7 @@ func (s *routes) load(ctx context.Context) (int64, error) {
 func (s *routes) follow(ctx context.Context, revision int64) {
 	pause := firstPause
 	for ctx.Err() == nil {
-		err := s.etcd.watch(ctx, underPrefix(s.prefix), revision, func(events []event, next int64) {
+		err := s.etcd.watch(ctx, etcdhttp.Under(s.prefix), revision, func(events []event, next int64) {
 			revision = next
 			s.apply(events)
 		})

@@ -38,7 +38,7 @@ func testEtcdLossAndReturn(t *testing.T, d Dialect) {
 	}
 	cfg := testConfig(t, d)
 	// The first endpoint never answers, so the second is asked.
-	cfg.Etcd = []string{"http://127.0.0.1:1", e.Endpoint()}
+	cfg.Etcd.Endpoints = []string{"http://127.0.0.1:1", e.Endpoint()}
 	s := startTest(t, cfg)
 	upstream := startUpstream(t)
 	mustPut(t, s, "1", plainBody("/hello", upstream))
@@ -87,7 +87,7 @@ func TestFindsWhatIsThere(t *testing.T) {
 		body := fmt.Sprintf(`{"key":%q,"value":%q}`,
 			base64.StdEncoding.EncodeToString([]byte(cfg.Prefix+key)),
 			base64.StdEncoding.EncodeToString([]byte("init_dir")))
-		if a := do(t, http.MethodPost, cfg.Etcd[0]+"/v3/kv/put", nil, body); a.status != 200 {
+		if a := do(t, http.MethodPost, cfg.Etcd.Endpoints[0]+"/v3/kv/put", nil, body); a.status != 200 {
 			t.Fatal(a)
 		}
 	}
@@ -303,14 +303,14 @@ func TestStartErrors(t *testing.T) {
 		is     error
 		want   string
 	}{
-		{"no etcd", func(c *Config) { c.Etcd = []string{"http://127.0.0.1:1"} }, ErrEtcd, "refused"},
+		{"no etcd", func(c *Config) { c.Etcd.Endpoints = []string{"http://127.0.0.1:1"} }, ErrEtcd, "refused"},
 		{"data port taken", func(c *Config) { c.Listen = taken.Addr().String() }, syscall.EADDRINUSE, taken.Addr().String()},
 		{"admin port taken", func(c *Config) { c.AdminListen = taken.Addr().String() }, syscall.EADDRINUSE, taken.Addr().String()},
 		{"metrics port taken", func(c *Config) { c.PrometheusListen = taken.Addr().String() }, syscall.EADDRINUSE, taken.Addr().String()},
 		{"bad address", func(c *Config) { c.Listen = "127.0.0.1" }, nil, "missing port"},
 		{"no key", func(c *Config) { c.AdminKey = "" }, nil, "admin key is empty"},
-		{"no endpoint", func(c *Config) { c.Etcd = nil }, nil, "no etcd endpoint"},
-		{"bad endpoint", func(c *Config) { c.Etcd = []string{"127.0.0.1:2379"} }, nil, `"127.0.0.1:2379" is no URL`},
+		{"no endpoint", func(c *Config) { c.Etcd.Endpoints = nil }, nil, "no etcd endpoint"},
+		{"bad endpoint", func(c *Config) { c.Etcd.Endpoints = []string{"127.0.0.1:2379"} }, nil, `"127.0.0.1:2379" is not a URL`},
 		{"bad prefix", func(c *Config) { c.Prefix = "apisix/" }, nil, `"apisix/"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
