@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"armrepro/proxycheck/process"
 )
 
 // pollEvery is the pause between two questions whether etcd is ready.
@@ -23,8 +25,7 @@ var release = regexp.MustCompile(`^\d+\.\d+\.\d+`)
 // awaitGateway polls etcd the way a gateway talks to it until it answers, and
 // returns its version. ReadyNotify comes earlier than that.
 func awaitGateway(ctx context.Context, endpoint string) (string, error) {
-	transport := &http.Transport{DisableKeepAlives: true}
-	client := &http.Client{Transport: transport, Timeout: time.Second}
+	client := process.NewHTTPClient()
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {

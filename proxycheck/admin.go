@@ -7,35 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"path"
 	"strings"
-	"time"
-)
 
-// requestTimeout bounds one request to a gateway. The slowest answer seen, a
-// PUT while etcd elects, took under a second.
-const requestTimeout = 5 * time.Second
+	"armrepro/proxycheck/process"
+)
 
 // maxAnswerBytes bounds what is read of one answer. A production gateway's
 // routes or metrics can be some megabytes.
 const maxAnswerBytes = 64 << 20
 
-// newHTTPClient is a client for a gateway: no proxy from the environment, no
-// redirects, and a connection for each request, so that the workers of a
-// gateway take turns and none holds a connection of ours while it is measured.
-func newHTTPClient() *http.Client {
-	dialer := &net.Dialer{Timeout: requestTimeout}
-	return &http.Client{
-		Timeout:   requestTimeout,
-		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, DisableCompression: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse
-		},
-	}
-}
+func newHTTPClient() *http.Client { return process.NewHTTPClient() }
 
 // answer is a whole HTTP answer.
 type answer struct {

@@ -96,7 +96,7 @@ func TestKillNative(t *testing.T) {
 				t.Errorf("left in etcd: %s", got)
 			}
 			p := cfg.Ports
-			if err := CheckPorts([]Port{{"gateway", p.Data, "-"}, {"admin", p.Admin, "-"}, {"control", p.Control, "-"}, {"metrics", p.Prometheus, "-"}, {"tls", p.TLS, "-"}}); err != nil {
+			if err := CheckPorts(t.Context(), []Port{{"gateway", p.Data, "-"}, {"admin", p.Admin, "-"}, {"control", p.Control, "-"}, {"metrics", p.Prometheus, "-"}, {"tls", p.TLS, "-"}}); err != nil {
 				t.Errorf("the next run's ports: %v", err)
 			}
 			gw, err := StartNative(t.Context(), NativeConfig{Install: cfg.Install, RunDir: cfg.RunDir, Ports: cfg.Ports, Etcd: cfg.Etcd})

@@ -121,10 +121,10 @@ func (o *loadOptions) generate(ctx context.Context, cfg load.Config, stdout, std
 	if _, err := machine.RaiseNoFile(); err != nil {
 		fmt.Fprintf(stderr, "armrepro: %v\n", err)
 	}
-	if cfg.Loops() {
-		// They block without telling the scheduler: each keeps one of these,
-		// and a collection would wait for them. See package eventloop.
-		runtime.GOMAXPROCS(cfg.Threads + 1)
+	// Its loops block without telling the scheduler: each keeps one of these,
+	// and a collection would wait for them. See package eventloop.
+	runtime.GOMAXPROCS(cfg.Threads + 1)
+	if !cfg.Secure() {
 		debug.SetGCPercent(-1)
 	}
 

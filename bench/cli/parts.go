@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"armrepro/bench/experiment"
 	"armrepro/bench/machine"
 	"armrepro/embed"
 	"armrepro/proxycheck"
@@ -77,9 +78,12 @@ const (
 
 func newUpstream() *cobra.Command {
 	cfg := upstream.Config{Loops: 1}
+	controlFD := -1
 	return newPart("upstream", "the upstream alone, until Ctrl-C", upstreamAbout, func(fs *pflag.FlagSet) {
 		fs.StringSliceVar(&cfg.Listen, "listen", []string{"127.0.0.1:1980"}, "`ADDRESS,…` listen on these addresses")
 		fs.VarP((*countValue)(&cfg.Loops), "threads", "t", "threads that share the connections")
+		fs.IntVar(&controlFD, "control-fd", controlFD, "file descriptor of a socket to say on how many answers were sent")
+		_ = fs.MarkHidden("control-fd")
 	}, func(ctx context.Context, log zerolog.Logger) error {
 		if cfg.Loops < 1 || cfg.Loops > maxUpstreamThreads {
 			return usagef("--threads: %d is not between 1 and %d", cfg.Loops, maxUpstreamThreads)
@@ -95,6 +99,9 @@ func newUpstream() *cobra.Command {
 			return proxycheck.ExplainListen(err, "--listen", cfg.Listen...)
 		}
 		log.Info().Strs("listen", s.Addrs()).Msg("upstream ready")
+		if controlFD >= 0 {
+			go experiment.ServeControl(os.NewFile(uintptr(controlFD), "control"), s.Answered)
+		}
 		return serve(ctx, s)
 	})
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
+	"net"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -19,7 +17,6 @@ import (
 	"armrepro/embed"
 	"armrepro/proxycheck"
 	"armrepro/proxycheck/process"
-	"armrepro/upstream"
 )
 
 // conductor holds what a run has started, in the order in which it was.
@@ -33,6 +30,7 @@ type conductor struct {
 	folder     *proxycheck.Folder
 	etcd       *embed.Server
 	upstream   *process.Process
+	control    net.Conn // to the upstream
 	gateway    proxycheck.Gateway
 }
 
@@ -66,7 +64,7 @@ func (c *conductor) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := proxycheck.CheckPorts(c.ports(plan)); err != nil {
+	if err := proxycheck.CheckPorts(ctx, c.ports(plan)); err != nil {
 		return err
 	}
 	if err := c.fit.calm(ctx, c.result); err != nil {
@@ -168,76 +166,6 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 	return nil
 }
 
-// startUpstream starts the upstream as a child and waits until it answers.
-func (c *conductor) startUpstream(ctx context.Context, _ *gatewayPlan) error {
-	listen := c.nodes()
-	var err error
-	c.upstream, err = process.Start(process.Config{
-		Path: ownProgram,
-		Args: []string{
-			"upstream", "--listen", strings.Join(listen, ","), "--threads", strconv.Itoa(c.cfg.Settings.Workers),
-			"--log-level", "warn", "--log-format", "json",
-		},
-	})
-	if err != nil {
-		return err
-	}
-	for _, address := range listen {
-		if err := waitForUpstream(ctx, c.upstream, "http://"+address+"/"); err != nil {
-			return err
-		}
-	}
-	c.log.Info().Strs("listen", listen).Msg("upstream ready")
-	return nil
-}
-
-// upstreamTimeout bounds the wait for the upstream, which takes some
-// milliseconds.
-const upstreamTimeout = 10 * time.Second
-
-// waitForUpstream polls url until the child answers there as it should.
-func waitForUpstream(ctx context.Context, child *process.Process, url string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, upstreamTimeout, errors.New("it did not answer in time"))
-	defer cancel()
-	const pause = 2 * time.Millisecond
-	ticker := time.NewTicker(pause)
-	defer ticker.Stop()
-	for {
-		body, err := get(ctx, url)
-		if err == nil && body == upstream.Body {
-			return nil
-		}
-		select {
-		case <-child.Done():
-			return fmt.Errorf("start the upstream: it ended: %s", child.Tail())
-		case <-ctx.Done():
-			return fmt.Errorf("start the upstream: %w", context.Cause(ctx))
-		case <-ticker.C:
-		}
-	}
-}
-
-// get returns the body of what url answers.
-func get(ctx context.Context, url string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", err
-	}
-	// A connection left open would be in the way of the upstream's end.
-	req.Close = true
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	const most = 1 << 20
-	body, err := io.ReadAll(io.LimitReader(resp.Body, most))
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s answers %s", url, resp.Status)
-	}
-	return string(body), err
-}
-
 // whileUp returns a context that ends when something that was started ends by
 // itself; its cause says what and how.
 func (c *conductor) whileUp(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -284,6 +212,7 @@ func (c *conductor) tearDown() error {
 	}
 	if c.upstream != nil {
 		errs = append(errs, c.upstream.Stop(syscall.SIGTERM, upstreamStop))
+		errs = append(errs, c.control.Close())
 		c.upstream = nil
 	}
 	if c.etcd != nil {

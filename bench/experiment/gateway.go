@@ -3,7 +3,6 @@ package experiment
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -35,27 +34,11 @@ func (c *conductor) planGateway(ctx context.Context) (*gatewayPlan, error) {
 		}
 		return &gatewayPlan{kind: Native, install: install}, nil
 	}
-	if kind == Auto && c.cfg.APISIXHome == "" && errors.Is(err, proxycheck.ErrNotInstalled) && c.gatewayAnswers(ctx) {
+	if kind == Auto && c.cfg.APISIXHome == "" && errors.Is(err, proxycheck.ErrNotInstalled) && proxycheck.AnswersAsAPISIX(ctx, c.gatewayAddress()) {
 		c.log.Info().Str("url", c.gatewayAddress()).Msg("no APISIX is installed, but a gateway answers")
 		return &gatewayPlan{kind: Attach}, nil
 	}
 	return nil, err
-}
-
-// gatewayAnswers says whether an APISIX answers where one would be attached to.
-func (c *conductor) gatewayAnswers(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.gatewayAddress(), nil)
-	if err != nil {
-		return false
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return false
-	}
-	defer resp.Body.Close()
-	return strings.HasPrefix(resp.Header.Get("Server"), "APISIX")
 }
 
 // needsEtcd says whether the gateway is one that brings no etcd.

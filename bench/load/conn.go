@@ -1,7 +1,9 @@
 package load
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"syscall"
 	"time"
 
@@ -24,9 +26,13 @@ type conn struct {
 	queued bool
 	// down says that the current outage has been counted as a connect error.
 	down bool
-	sent int32
+	// unread says that its turn ended before all was read.
+	unread bool
+	// secure is TLS over fd; nil without.
+	secure *secure
+	sent   int32
 	// start is when the first byte of the current request was written, or
-	// when connecting began.
+	// when connecting or leaving began.
 	start time.Duration
 	// due is when the current request was meant to be sent, at a fixed rate;
 	// noRequest if the connection has none.
@@ -42,11 +48,20 @@ type connState uint8
 const (
 	closed connState = iota
 	connecting
+	// shaking is TLS's handshake, a part of connecting.
+	shaking
 	// idle waits until a request is due.
 	idle
 	sending
 	waiting
+	// leaving is when the server has announced the end instead of an answer,
+	// and what it does with its socket tells why.
+	leaving
 )
+
+// closing is how long after announcing the end of the stream a server takes to
+// close the socket, unless it waits for the client to say the same.
+const closing = 10 * time.Millisecond
 
 // interest is registered once for the life of a connection: edge-triggered, so
 // that no further call is needed to change it. A hang-up is asked for because
@@ -61,47 +76,50 @@ func (l *loop) connect(i int32) error {
 	c := &l.conns[i]
 	*c = conn{fd: -1, queued: c.queued, down: c.down, start: l.now(), due: c.due, parser: parser{bodiless: c.parser.bodiless}}
 	fd, err := unix.Socket(l.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	switch err {
-	case nil:
-	case unix.EMFILE, unix.ENFILE:
-		return errDescriptors
-	default:
+	if err != nil {
 		return fmt.Errorf("create socket: %w", err)
 	}
+	c.fd = int32(fd)
 	if err := unix.Connect(fd, l.address); err != nil && err != unix.EINPROGRESS {
-		unix.Close(fd)
-		l.refused(c)
+		l.refused(c, err)
 		return nil
 	}
 	if l.family != unix.AF_UNIX {
 		// As wrk does; requests are small and answers are waited for.
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
-			unix.Close(fd)
 			return fmt.Errorf("set TCP_NODELAY: %w", err)
 		}
 	}
 	if err := l.events.Add(fd, interest, i); err != nil {
-		unix.Close(fd)
 		return err
 	}
-	c.fd, c.state = int32(fd), connecting
+	c.state = connecting
 	return nil
 }
 
 // refused counts one connect error an outage; the next tick tries again.
-func (l *loop) refused(c *conn) {
+func (l *loop) refused(c *conn, why error) {
 	if !c.down {
 		c.down = true
-		l.errors.Connect++
+		l.fail(connectError, why, l.now())
 	}
-	c.state = closed
+	c.close()
+}
+
+// close closes the socket, if there is one.
+func (c *conn) close() {
+	if c.secure != nil {
+		c.secure.end()
+	}
+	if c.fd >= 0 {
+		unix.Close(int(c.fd))
+	}
+	c.secure, c.fd, c.state = nil, -1, closed
 }
 
 // reopen closes connection i and connects it again.
 func (l *loop) reopen(i int32) error {
-	if c := &l.conns[i]; c.fd >= 0 {
-		unix.Close(int(c.fd))
-	}
+	l.conns[i].close()
 	return l.connect(i)
 }
 
@@ -110,43 +128,64 @@ func (l *loop) handle(ev eventloop.Event) error {
 	if ev.Token == timerToken {
 		return l.dispatch()
 	}
-	c := &l.conns[ev.Token]
-	if c.state == connecting {
-		if err := l.connected(ev.Token); err != nil {
-			return err
-		}
-	} else if c.state == sending && ev.Ready&eventloop.Writable != 0 {
-		if err := l.send(ev.Token); err != nil {
-			return err
-		}
+	i := ev.Token
+	c := &l.conns[i]
+	var err error
+	switch {
+	case c.state == connecting:
+		err = l.connected(i)
+	case c.state == shaking:
+		err = l.shake(i)
+	case c.state == leaving:
+		return l.left(i)
+	case c.state == sending && ev.Ready&eventloop.Writable != 0:
+		err = l.send(i)
 	}
-	if ev.Ready&(eventloop.Readable|hangUp) != 0 && c.state > connecting {
-		return l.receive(ev.Token, ev.Ready&hangUp != 0)
+	if err != nil || c.state < idle || !c.unread && ev.Ready&(eventloop.Readable|hangUp) == 0 {
+		return err
 	}
-	return nil
+	return l.receive(i, ev.Ready&hangUp != 0)
 }
 
-// connected finds out how connecting went and sends the first request.
+// connected finds out how connecting went and goes on to the first request.
 func (l *loop) connected(i int32) error {
 	c := &l.conns[i]
 	errno, err := unix.GetsockoptInt(int(c.fd), unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil {
 		return fmt.Errorf("read socket error: %w", err)
 	}
-	switch syscall.Errno(errno) {
-	case 0:
-	case unix.ECONNRESET, unix.EPIPE:
+	config := l.runner.target.tls
+	switch why := syscall.Errno(errno); {
+	case why == 0 && config != nil:
+		c.secure, c.state = newSecure(int(c.fd), config), shaking
+		return l.shake(i)
+	case why == 0:
+		c.down = false
+		return l.next(i)
+	case config == nil && isReset(why):
 		// It was accepted, and closed at once.
 		c.down = false
-		l.errors.Read++
+		l.fail(readError, why, l.now())
 		return l.reopen(i)
 	default:
-		unix.Close(int(c.fd))
-		c.fd = -1
-		l.refused(c)
+		l.refused(c, why)
+		return nil
+	}
+}
+
+// shake goes on with the handshake, as far as the server has. As in wrk, a
+// connection without TLS is none.
+func (l *loop) shake(i int32) error {
+	c := &l.conns[i]
+	switch done, err := c.secure.shake(); {
+	case !done:
+		return nil
+	case err != nil:
+		l.refused(c, err)
 		return nil
 	}
 	c.down = false
+	c.unread = true // The server's first records may have come with its last one of the handshake.
 	return l.next(i)
 }
 
@@ -177,32 +216,61 @@ func (l *loop) begin(i int32) error {
 // send writes what is left of the request.
 func (l *loop) send(i int32) error {
 	c := &l.conns[i]
-	n, errno := eventloop.Write(int(c.fd), l.request[c.sent:])
-	if errno != 0 && errno != unix.EAGAIN {
-		return l.sendFailed(i, errno)
-	}
+	request := l.runner.target.request
+	n, err := c.write(request[c.sent:])
 	c.sent += int32(n)
+	if err != nil && err != unix.EAGAIN {
+		return l.sendFailed(i, err)
+	}
 	c.state = sending
-	if int(c.sent) == len(l.request) {
+	if err == nil && int(c.sent) == len(request) {
 		c.state = waiting
 	}
 	return nil
 }
 
+// write sends a part of p, over TLS as much as the socket takes. EAGAIN says that
+// some of it has to wait until the socket is writable.
+func (c *conn) write(p []byte) (n int, err error) {
+	if c.secure != nil {
+		return c.secure.write(p)
+	}
+	n, errno := eventloop.Write(int(c.fd), p)
+	if errno != 0 {
+		return n, errno
+	}
+	return n, nil
+}
+
+// read receives into p. An error of io.EOF is the end of the stream, EAGAIN says
+// that nothing has arrived.
+func (c *conn) read(p []byte) (n int, err error) {
+	if c.secure != nil {
+		return c.secure.read(p)
+	}
+	n, errno := eventloop.Read(int(c.fd), p)
+	switch {
+	case errno != 0:
+		return 0, errno
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
 // sendFailed reacts to a connection that takes no more of a request. The server
 // may have answered before it closed, having seen enough.
-func (l *loop) sendFailed(i int32, errno syscall.Errno) error {
+func (l *loop) sendFailed(i int32, why error) error {
 	c := &l.conns[i]
 	if c.sent > 0 {
-		n, readErrno := eventloop.Read(int(c.fd), l.buf)
-		if readErrno == 0 && n > 0 {
+		if n, err := c.read(l.buf); err == nil {
 			l.bytes += uint64(n)
 			if open, err := l.parse(i, l.buf[:n], true); err != nil || !open {
 				return err
 			}
 		}
 	}
-	return l.failed(i, &l.errors.Write, errno)
+	return l.failed(i, writeError, why)
 }
 
 // maxReads bounds how much of a connection is read before the others have their
@@ -214,22 +282,25 @@ const maxReads = 16
 // then everything is read.
 func (l *loop) receive(i int32, hungUp bool) error {
 	c := &l.conns[i]
+	c.unread = false
 	for range maxReads {
-		n, errno := eventloop.Read(int(c.fd), l.buf)
+		n, err := c.read(l.buf)
 		switch {
-		case errno == unix.EAGAIN:
+		case err == unix.EAGAIN:
 			return nil
-		case errno != 0:
-			return l.failed(i, &l.errors.Read, errno)
-		case n == 0:
+		case err == io.EOF:
 			return l.ended(i)
+		case err != nil:
+			return l.failed(i, readError, err)
 		}
 		l.bytes += uint64(n)
+		hungUp = hungUp || c.secure != nil && c.secure.over
 		open, err := l.parse(i, l.buf[:n], hungUp)
 		if err != nil || !open || n < len(l.buf) && !hungUp {
 			return err
 		}
 	}
+	c.unread = true
 	return l.events.Rearm(int(c.fd), interest, i)
 }
 
@@ -238,7 +309,7 @@ func (l *loop) receive(i int32, hungUp bool) error {
 func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
 	c := &l.conns[i]
 	if c.state == idle {
-		l.errors.Read++ // Nobody has asked for anything.
+		l.fail(readError, errUnasked, l.now())
 		return false, l.reopen(i)
 	}
 	used, done, malformed := c.parser.feed(data)
@@ -247,7 +318,7 @@ func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
 	}
 	switch {
 	case malformed != nil:
-		l.errors.Read++
+		l.fail(readError, malformed, l.now())
 		c.due = noRequest
 		return false, l.reopen(i)
 	case !done:
@@ -256,7 +327,7 @@ func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
 		// What follows an answer belongs to no request: the stream cannot
 		// be trusted any more, and the answer may have been longer than it
 		// said.
-		l.errors.Read++
+		l.fail(readError, errUnasked, l.now())
 		return false, l.reopen(i)
 	case !c.parser.keepAlive || hungUp || c.state == sending:
 		// In the last case the server has answered without waiting for
@@ -267,7 +338,7 @@ func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
 	c.parser.reset()
 	fd := c.fd
 	err = l.next(i)
-	return c.state > connecting && c.fd == fd, err
+	return c.state >= idle && c.fd == fd, err
 }
 
 // completed counts an answer.
@@ -276,35 +347,58 @@ func (l *loop) completed(c *conn) {
 	if !l.runner.take(now) {
 		return
 	}
-	l.answered(&l.runner.cfg, c.parser.status, now-c.start, now-c.due, c.late)
+	l.answered(&l.runner.cfg, c.parser.status, now, now-c.start, now-c.due, c.late)
 	c.answered, c.late, c.due = true, false, noRequest
 }
 
 // ended reacts to the end of the stream.
 func (l *loop) ended(i int32) error {
 	c := &l.conns[i]
-	if c.parser.end() {
+	switch {
+	case c.parser.end() && (c.secure == nil || !c.secure.cut):
 		l.completed(c)
 		l.reopened++
 		return l.reopen(i)
+	case c.secure != nil && !c.secure.closed() && c.unanswered():
+		c.state, c.start = leaving, l.now()
+		return nil
+	case c.parser.started():
+		return l.failed(i, readError, errCutOff)
 	}
-	return l.failed(i, &l.errors.Read, 0)
+	return l.failed(i, readError, errUnanswered)
 }
 
-// failed reopens a connection that broke, or ended if errno is 0. It counts as
-// an error of the given kind unless the server closed the connection between
-// two requests, as it may.
-func (l *loop) failed(i int32, counter *uint64, errno syscall.Errno) error {
+// left is ended after the server has announced the end, once it has closed the
+// socket: only that shows what was left unread.
+func (l *loop) left(i int32) error {
+	if !l.conns[i].secure.closed() {
+		return nil
+	}
+	return l.failed(i, readError, errUnanswered)
+}
+
+// unanswered says whether the server may have closed the connection between two
+// requests, without having seen the second one.
+func (c *conn) unanswered() bool { return c.state != idle && c.answered && !c.parser.started() }
+
+// failed reopens a connection that broke or ended. It counts as an error of kind k
+// unless the server closed the connection between two requests, as it may.
+func (l *loop) failed(i int32, k kind, why error) error {
 	c := &l.conns[i]
-	left := errno == 0 || errno == unix.ECONNRESET || errno == unix.EPIPE
-	unsent := c.state == idle
-	if unsent || left && c.answered && !c.parser.started() && !accepted(int(c.fd)) {
+	left := why == errUnanswered || isReset(why)
+	if c.state == idle || left && c.unanswered() && !accepted(int(c.fd)) {
 		l.reopened++
 	} else {
-		*counter++
+		l.fail(k, why, l.now())
 		c.due = noRequest
 	}
 	return l.reopen(i)
+}
+
+// isReset says whether why is what a socket says after the other side has closed
+// its own.
+func isReset(why error) bool {
+	return errors.Is(why, unix.ECONNRESET) || errors.Is(why, unix.EPIPE)
 }
 
 // accepted says whether the server's side took the request before it closed the

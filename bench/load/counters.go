@@ -1,8 +1,12 @@
 package load
 
-import "time"
+import (
+	"errors"
+	"strconv"
+	"time"
+)
 
-// counters are what one thread, or all of them together, have measured.
+// counters are what one loop, or all of them together, have measured.
 type counters struct {
 	// raw are the latencies in microseconds: from the first byte written, or
 	// at a fixed rate from when it was meant to be.
@@ -19,7 +23,41 @@ type counters struct {
 	// when the run ended.
 	unsent uint64
 	errors Errors
+	// causes are the first errors of each kind.
+	causes [kinds]cause
 }
+
+// kind is a kind of error, as wrk tells them apart.
+type kind uint8
+
+const (
+	connectError kind = iota
+	readError
+	writeError
+	timeoutError
+	statusError
+	kinds
+)
+
+func (k kind) String() string {
+	return [kinds]string{"connect", "read", "write", "timeout", "status"}[k]
+}
+
+// cause is why something failed, and when since the run began; nil if nothing did.
+type cause struct {
+	err error
+	at  time.Duration
+}
+
+// What an answer or a connection may lack, in words. Those of HTTP's framing are
+// in parser.go.
+var (
+	errLate       = errors.New("no answer within the timeout")
+	errUnopened   = errors.New("no connection within the timeout")
+	errUnanswered = errors.New("connection closed without an answer")
+	errCutOff     = errors.New("connection closed within an answer")
+	errUnasked    = errors.New("bytes that belong to no request")
+)
 
 func newCounters(cfg Config) counters {
 	c := counters{raw: newHistogram(), rates: newHistogram()}
@@ -32,13 +70,16 @@ func newCounters(cfg Config) counters {
 // answered counts an answer that took service since it was asked for, and sinceDue
 // since it was meant to be, at a fixed rate. late says that it has been counted as
 // a timeout already.
-func (c *counters) answered(cfg *Config, status int, service, sinceDue time.Duration, late bool) {
+func (c *counters) answered(cfg *Config, status int, now, service, sinceDue time.Duration, late bool) {
 	c.requests++
 	if status > 399 {
 		c.errors.Status++
+		if c.causes[statusError].err == nil {
+			c.causes[statusError] = cause{errors.New(strconv.Itoa(status)), now}
+		}
 	}
 	if service > cfg.Timeout && !late {
-		c.errors.Timeout++ // Since the last tick.
+		c.fail(timeoutError, errLate, now) // Since the last tick.
 	}
 	if c.service == nil {
 		c.raw.record(toMicroseconds(service), 1)
@@ -53,6 +94,25 @@ func toMicroseconds(d time.Duration) int {
 	return int((d + time.Microsecond/2) / time.Microsecond)
 }
 
+// fail counts an error of kind k.
+func (c *counters) fail(k kind, why error, now time.Duration) {
+	*c.errors.of(k)++
+	if c.causes[k].err == nil {
+		c.causes[k] = cause{why, now}
+	}
+}
+
+// words are the causes as Result has them.
+func (c *counters) words() []string {
+	var words []string
+	for k, why := range c.causes {
+		if why.err != nil {
+			words = append(words, kind(k).String()+": "+why.err.Error())
+		}
+	}
+	return words
+}
+
 // add counts everything that other counted.
 func (c *counters) add(other *counters) {
 	c.raw.add(other.raw)
@@ -64,9 +124,11 @@ func (c *counters) add(other *counters) {
 	c.bytes += other.bytes
 	c.reopened += other.reopened
 	c.unsent += other.unsent
-	c.errors.Connect += other.errors.Connect
-	c.errors.Read += other.errors.Read
-	c.errors.Write += other.errors.Write
-	c.errors.Timeout += other.errors.Timeout
-	c.errors.Status += other.errors.Status
+	for k := range kinds {
+		*c.errors.of(k) += *other.errors.of(k)
+		earlier := other.causes[k]
+		if c.causes[k].err == nil || earlier.err != nil && earlier.at < c.causes[k].at {
+			c.causes[k] = earlier
+		}
+	}
 }

@@ -12,9 +12,12 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Config says what to send, how much and for how long.
@@ -104,6 +107,13 @@ func (cfg Config) Check() error {
 	return err
 }
 
+// Secure says whether the URL is https. Then a run leaves garbage behind that has
+// to be collected, which without TLS would only make its loops wait.
+func (cfg Config) Secure() bool {
+	r, err := newRequest(cfg)
+	return err == nil && r.tls != nil
+}
+
 // New resolves the host of cfg and makes sure that something accepts
 // connections there.
 func New(ctx context.Context, cfg Config) (*Runner, error) {
@@ -126,21 +136,78 @@ func (r *Runner) Completed() uint64 { return r.done.Load() }
 // until then.
 func (r *Runner) Run(ctx context.Context) (*Measurement, error) {
 	defer context.AfterFunc(ctx, func() { r.stop.Store(true) })()
-	m := &Measurement{cfg: r.cfg, began: time.Now(), counters: newCounters(r.cfg)}
-	run := r.runLoops
-	if r.target.tls != nil {
-		run = r.runTLS
+	loops, err := r.newLoops()
+	defer func() {
+		for _, l := range loops {
+			l.close()
+		}
+	}()
+	var m *Measurement
+	if err == nil {
+		m, err = r.measure(loops)
 	}
-	err := run(m)
-	m.elapsed = time.Since(m.began)
-	if last := time.Duration(r.last.Load()); last > 0 {
-		m.elapsed = last // Other threads may have noticed it late.
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		err = errDescriptors
 	}
-	m.elapsed = max(m.elapsed, 1) // A rate is divided by it.
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", r.cfg.URL, err)
 	}
 	return m, nil
+}
+
+// newLoops makes one event loop a thread, but no more than there are processors
+// to run them on: loops that take turns on one only interrupt each other.
+func (r *Runner) newLoops() (loops []*loop, err error) {
+	n := min(r.cfg.Threads, processors())
+	for i := range n {
+		l, err := newLoop(r, i, n)
+		if err != nil {
+			return loops, err
+		}
+		loops = append(loops, l)
+	}
+	return loops, nil
+}
+
+// processors is how many this process may use now, which may be fewer than when it
+// was started.
+func processors() int {
+	var allowed unix.CPUSet
+	if unix.SchedGetaffinity(0, &allowed) != nil {
+		return runtime.NumCPU()
+	}
+	return allowed.Count()
+}
+
+// measure runs the loops to their end. Closing their connections takes time that
+// is no part of the measurement, and is left to the caller.
+func (r *Runner) measure(loops []*loop) (*Measurement, error) {
+	m := &Measurement{cfg: r.cfg, began: time.Now(), counters: newCounters(r.cfg)}
+	var (
+		threads sync.WaitGroup
+		errs    = make([]error, len(loops))
+	)
+	for i, l := range loops {
+		threads.Go(func() {
+			// One thread alone would measure something else.
+			if errs[i] = l.run(m.began); errs[i] != nil {
+				r.stop.Store(true)
+			}
+		})
+	}
+	threads.Wait()
+	ran := time.Since(m.began)
+	m.elapsed = ran
+	if last := time.Duration(r.last.Load()); last > 0 {
+		m.elapsed = last // Other threads may have noticed it late.
+	}
+	m.elapsed = max(m.elapsed, 1) // A rate is divided by it.
+	for _, l := range loops {
+		m.add(&l.counters)
+		m.busiest = max(m.busiest, ran-l.waited)
+	}
+	// What ends one loop ends them all.
+	return m, cmp.Or(errs...)
 }
 
 // take says whether an answer at the given time since the beginning still counts.
@@ -155,110 +222,4 @@ func (r *Runner) take(at time.Duration) bool {
 		r.stop.Store(true)
 	}
 	return n <= int64(r.cfg.Requests)
-}
-
-// runLoops runs one event loop a thread.
-func (r *Runner) runLoops(m *Measurement) error {
-	loops := make([]*loop, r.cfg.Threads)
-	for i := range loops {
-		l, err := newLoop(r, m.began, i)
-		if err != nil {
-			return err
-		}
-		defer l.close()
-		loops[i] = l
-	}
-	var (
-		threads sync.WaitGroup
-		errs    = make([]error, len(loops))
-	)
-	for i, l := range loops {
-		threads.Go(func() {
-			errs[i] = l.run()
-			// One thread alone would measure something else.
-			if errs[i] != nil {
-				r.stop.Store(true)
-			}
-		})
-	}
-	threads.Wait()
-	for _, l := range loops {
-		m.add(&l.counters)
-		m.busiest = max(m.busiest, time.Since(m.began)-l.waited)
-	}
-	// What ends one loop ends them all.
-	return cmp.Or(errs...)
-}
-
-// Measurement is what one run measured, in full.
-type Measurement struct {
-	cfg     Config
-	began   time.Time
-	elapsed time.Duration
-	// busiest is how long the loop that waited least had something to do; 0
-	// where there is no loop.
-	busiest time.Duration
-	counters
-}
-
-// corrected is what wrk's statistics of the same samples hold: nothing above
-// the timeout, and phantom samples for what a slow answer kept from being sent.
-func (m *Measurement) corrected() *histogram {
-	h := m.raw.below(int(m.cfg.Timeout/time.Microsecond) + 1)
-	if perConnection := m.requests / uint64(m.cfg.Connections); perConnection > 0 {
-		h.correct(int(uint64(m.elapsed.Microseconds()) / perConnection))
-	}
-	return h
-}
-
-// Result sums the measurement up.
-func (m *Measurement) Result() (Result, error) {
-	res := Result{
-		Requests:   m.requests,
-		Seconds:    m.elapsed.Seconds(),
-		QPS:        float64(m.requests) / m.elapsed.Seconds(),
-		Bytes:      m.bytes,
-		Reconnects: m.reopened,
-		Rate:       m.cfg.Rate,
-		Unsent:     m.unsent,
-		Errors:     m.errors,
-	}
-	if m.busiest > 0 {
-		res.Busy = figure(m.busiest.Seconds() / m.elapsed.Seconds())
-	}
-	if m.requests == 0 {
-		return res, nil
-	}
-	res.Latency = latencyOf(m.raw)
-	if m.cfg.Rate > 0 {
-		service := latencyOf(m.service)
-		res.Service = &service
-	} else {
-		res.Latency.MeanWrk = figure(m.corrected().mean())
-	}
-	var err error
-	res.Histogram, err = m.raw.encode()
-	return res, err
-}
-
-// latencyOf sums up a histogram of microseconds.
-func latencyOf(h *histogram) Latency {
-	mean := h.mean()
-	return Latency{
-		Mean:  figure(mean),
-		Stdev: figure(h.stdev(mean)),
-		Max:   figure(float64(h.max)),
-		P50:   figure(float64(h.percentile(50))),
-		P90:   figure(float64(h.percentile(90))),
-		P99:   figure(float64(h.percentile(99))),
-		P999:  figure(float64(h.percentile(99.9))),
-	}
-}
-
-// figure is a pointer to v, or nil where v could not be computed.
-func figure(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil
-	}
-	return &v
 }

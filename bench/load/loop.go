@@ -17,15 +17,15 @@ const tick = 100 * time.Millisecond
 // readBuffer is shared by all connections of a loop.
 const readBuffer = 64 << 10
 
-// loop drives a share of the connections from one thread. Times are since it
-// started.
+// loop drives a share of the connections. Times are since the run began.
 type loop struct {
-	runner   *Runner
-	family   int
-	address  unix.Sockaddr
-	request  []byte
-	events   *eventloop.Loop
-	started  time.Time
+	runner  *Runner
+	family  int
+	address unix.Sockaddr
+	events  *eventloop.Loop
+	started time.Time
+	// threads is how many of the threads that were asked for it stands for.
+	threads  int
 	conns    []conn
 	buf      []byte
 	schedule *schedule
@@ -41,23 +41,24 @@ type loop struct {
 	rated    uint64
 }
 
-// newLoop is loop number i of a run that started when the others did.
-func newLoop(r *Runner, started time.Time, i int) (*loop, error) {
+// newLoop is loop i of n.
+func newLoop(r *Runner, i, n int) (*loop, error) {
 	events, err := eventloop.New()
 	if err != nil {
 		return nil, err
 	}
-	connections := share(r.cfg.Connections, r.cfg.Threads, i)
-	schedule, err := newSchedule(r.cfg, i, connections, events)
+	// What TLS leaves behind has to be collected during the run.
+	events.Collectable = r.cfg.Secure()
+	connections := share(r.cfg.Connections, n, i)
+	schedule, err := newSchedule(r.cfg.Rate, i, n, connections, events)
 	if err != nil {
 		events.Close()
 		return nil, err
 	}
 	l := &loop{
 		runner:   r,
-		request:  r.target.request,
 		events:   events,
-		started:  started,
+		threads:  share(r.cfg.Threads, n, i),
 		conns:    make([]conn, connections),
 		buf:      make([]byte, readBuffer),
 		schedule: schedule,
@@ -83,9 +84,7 @@ func share(n, parts, i int) int {
 // close closes every socket and the epoll instance.
 func (l *loop) close() {
 	for i := range l.conns {
-		if l.conns[i].fd >= 0 {
-			unix.Close(int(l.conns[i].fd))
-		}
+		l.conns[i].close()
 	}
 	l.schedule.close()
 	l.events.Close()
@@ -94,7 +93,8 @@ func (l *loop) close() {
 func (l *loop) now() time.Duration { return time.Since(l.started) }
 
 // run sends requests until the duration is over or enough are answered.
-func (l *loop) run() error {
+func (l *loop) run(began time.Time) error {
+	l.started = began
 	for i := range l.conns {
 		if err := l.connect(int32(i)); err != nil {
 			return err
@@ -129,7 +129,8 @@ func (l *loop) run() error {
 func (l *loop) tick(now time.Duration) error {
 	// As in wrk, a time without an answer belongs to the next rate.
 	if done := l.requests - l.rated; done > 0 {
-		l.rates.record(int(float64(done)/(now-l.lastRate).Seconds()), 1)
+		rate := float64(done) / (now - l.lastRate).Seconds() / float64(l.threads)
+		l.rates.record(int(rate), uint64(l.threads))
 		l.runner.done.Add(done)
 		l.lastRate, l.rated = now, l.requests
 	}
@@ -146,23 +147,28 @@ func (l *loop) tick(now time.Duration) error {
 func (l *loop) checkTime(i int32, now time.Duration) error {
 	c := &l.conns[i]
 	timeout := l.runner.cfg.Timeout
+	age := now - c.start
 	switch {
 	case c.state == closed:
 		return l.connect(i)
-	case c.state == idle || now-c.start <= timeout:
-	case c.state == connecting:
-		l.refused(c)
+	case c.state == leaving && age > closing:
+		l.reopened++
+		return l.reopen(i)
+	case c.state == idle || c.state == leaving || age <= timeout:
+	case c.state < idle:
+		l.refused(c, errUnopened)
 		return l.reopen(i)
 	case !c.late:
 		// wrk counts a timeout when the answer arrives at last, so one that
 		// never arrives goes uncounted there.
 		c.late = true
-		l.errors.Timeout++
-	case now-c.start > 2*timeout:
+		l.fail(timeoutError, errLate, now)
+	case age > 2*timeout:
 		c.due = noRequest
 		return l.reopen(i)
 	}
 	return nil
 }
 
+// errDescriptors ends a run.
 var errDescriptors = errors.New("too many open files: raise the limit (ulimit -n) or use fewer connections")

@@ -16,8 +16,7 @@ type Result struct {
 	// server closed them after an answer, which is no error.
 	Reconnects uint64 `json:"reconnects"`
 	// Busy is the share of the window that the busiest loop had something to
-	// do. Near 1 the generator measured itself. Nil over https, which has no
-	// loop.
+	// do. Near 1 the generator measured itself.
 	Busy *float64 `json:"busy"`
 	// Rate is the requests a second that were asked for; 0 is a closed loop.
 	Rate float64 `json:"rate,omitzero"`
@@ -29,6 +28,9 @@ type Result struct {
 	// what a closed loop would have called latency. Nil without a rate.
 	Service *Latency `json:"service_us,omitempty"`
 	Errors  Errors   `json:"errors"`
+	// Causes are the first cause of each kind of error, in words and in the
+	// order of Errors: "read: two Content-Length headers that differ".
+	Causes []string `json:"causes,omitempty"`
 	// Histogram is the uncorrected latency in microseconds as a base64
 	// HdrHistogram V2 payload, which the field's tools read.
 	Histogram string `json:"histogram,omitempty"`
@@ -64,4 +66,9 @@ type Errors struct {
 // Total is the number of failures of every kind.
 func (e Errors) Total() uint64 {
 	return e.Connect + e.Read + e.Write + e.Timeout + e.Status
+}
+
+// of is the counter of errors of kind k.
+func (e *Errors) of(k kind) *uint64 {
+	return [kinds]*uint64{&e.Connect, &e.Read, &e.Write, &e.Timeout, &e.Status}[k]
 }

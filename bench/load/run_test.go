@@ -157,7 +157,7 @@ func TestStall(t *testing.T) {
 // which something completed, over the time since the last one.
 func TestRates(t *testing.T) {
 	t.Parallel()
-	l := &loop{runner: &Runner{}, counters: newCounters(Config{})}
+	l := &loop{runner: &Runner{}, threads: 1, counters: newCounters(Config{})}
 	for _, step := range []struct {
 		at       time.Duration
 		requests uint64

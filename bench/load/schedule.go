@@ -37,9 +37,9 @@ type schedule struct {
 // timerToken stands for the timer among the connections.
 const timerToken = -1
 
-// newSchedule is that of loop number i.
-func newSchedule(cfg Config, i, connections int, events *eventloop.Loop) (*schedule, error) {
-	if cfg.Rate == 0 {
+// newSchedule is that of loop i of n, which share rate; nil without a rate.
+func newSchedule(rate float64, i, n, connections int, events *eventloop.Loop) (*schedule, error) {
+	if rate == 0 {
 		return nil, nil
 	}
 	timer, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
@@ -47,8 +47,8 @@ func newSchedule(cfg Config, i, connections int, events *eventloop.Loop) (*sched
 		return nil, fmt.Errorf("create timer: %w", err)
 	}
 	s := &schedule{
-		interval: float64(time.Second) * float64(cfg.Threads) / cfg.Rate,
-		next:     float64(time.Second) * float64(i) / cfg.Rate,
+		interval: float64(time.Second) * float64(n) / rate,
+		next:     float64(time.Second) * float64(i) / rate,
 		idle:     make([]int32, connections),
 		timer:    timer,
 	}

@@ -72,10 +72,10 @@ func TestHTTPSInterrupted(t *testing.T) {
 	}
 }
 
-func TestLoops(t *testing.T) {
+func TestSecure(t *testing.T) {
 	t.Parallel()
-	for url, want := range map[string]bool{"http://x/": true, "https://x/": false, "HTTPS://x/": false} {
-		if got := (Config{URL: url}).Loops(); got != want {
+	for url, want := range map[string]bool{"http://x/": false, "https://x/": true, "HTTPS://x/": true} {
+		if got := (Config{URL: url}).Secure(); got != want {
 			t.Errorf("%s: %v", url, got)
 		}
 	}

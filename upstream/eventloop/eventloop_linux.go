@@ -33,6 +33,10 @@ const maxEvents = 256
 
 // Loop is one epoll instance. It is not safe for concurrent use.
 type Loop struct {
+	// Collectable makes Wait an ordinary blocking call, for which a garbage
+	// collection need not wait.
+	Collectable bool
+
 	fd     int
 	events [maxEvents]unix.EpollEvent
 }
@@ -88,7 +92,11 @@ func (l *Loop) control(op, fd int, interest uint32, token int32) error {
 func (l *Loop) Wait(timeout time.Duration) (int, error) {
 	// Rounded up: a zero would spin through the last millisecond.
 	ms := max(0, (timeout+time.Millisecond-1)/time.Millisecond)
-	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.fd),
+	call := syscall.RawSyscall6
+	if l.Collectable {
+		call = syscall.Syscall6
+	}
+	n, _, errno := call(unix.SYS_EPOLL_PWAIT, uintptr(l.fd),
 		uintptr(unsafe.Pointer(&l.events[0])), maxEvents, uintptr(ms), 0, 0)
 	switch errno {
 	case 0:
