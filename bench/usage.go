@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
 )
 
 // processes are those whose use of the machine is watched during a run. A zero
@@ -29,11 +30,11 @@ type usage struct {
 func (p processes) usage(root fs.FS) usage {
 	u := usage{
 		at:       time.Now(),
-		gateway:  sum(machine.CPUTime, p.workers...),
-		upstream: sum(machine.CPUTime, p.upstream),
-		etcd:     sum(machine.CPUTime, p.etcd),
+		gateway:  sum(process.CPUTime, p.workers...),
+		upstream: sum(process.CPUTime, p.upstream),
+		etcd:     sum(process.CPUTime, p.etcd),
 		wait: sum(func(pid int) (time.Duration, error) {
-			return machine.RunDelay(root, pid)
+			return process.RunDelay(root, pid)
 		}, p.workers...),
 	}
 	if t, err := machine.ReadCPUTimes(root); err == nil {
@@ -82,7 +83,7 @@ func (u usage) since(before usage, workers int, run *Run) {
 
 // peakRSS fills in run's memory.
 func (p processes) peakRSS(root fs.FS, run *Run) {
-	read := func(pid int) (uint64, error) { return machine.PeakRSS(root, pid) }
+	read := func(pid int) (uint64, error) { return process.PeakRSS(root, pid) }
 	run.RSS.Gateway = sum(read, p.workers...)
 	run.RSS.Upstream = sum(read, p.upstream)
 	run.RSS.Etcd = sum(read, p.etcd)

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"armrepro/proxycheck/process"
 )
 
 // startTest starts etcd on a free port and stops it with the test.
@@ -261,7 +263,7 @@ func TestTooLittleSpace(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()
 	const need = 1 << 60
-	if free, err := freeBytes(parent); err != nil || free >= need {
+	if free, err := process.FreeDisk(parent); err != nil || free >= need {
 		t.Skipf("the free space is %d bytes, %v", free, err)
 	}
 	_, err := makeDir(parent, need)

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"armrepro/proxycheck/process"
 )
 
 // splitListen checks a listen address. etcd has no password here, so it is
@@ -64,7 +66,7 @@ func makeDir(parent string, need uint64) (string, error) {
 	if err != nil {
 		return "", explain(fmt.Errorf("make its data folder: %w", err), "")
 	}
-	free, err := freeBytes(dir)
+	free, err := process.FreeDisk(dir)
 	if err == nil && free < need {
 		err = &HintError{
 			Err: fmt.Errorf("start etcd: %d MiB free in %s, at least %d MiB are needed",

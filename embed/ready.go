@@ -26,19 +26,12 @@ var release = regexp.MustCompile(`^\d+\.\d+\.\d+`)
 // returns its version. ReadyNotify comes earlier than that.
 func awaitGateway(ctx context.Context, endpoint string) (string, error) {
 	client := process.NewHTTPClient()
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
-	for {
-		version, err := askGateway(ctx, client, endpoint)
-		if err == nil {
-			return version, nil
-		}
-		select {
-		case <-ctx.Done():
-			return "", fmt.Errorf("%w, last: %w", context.Cause(ctx), err)
-		case <-ticker.C:
-		}
-	}
+	var version string
+	err := process.Poll(ctx, pollEvery, func() (err error) {
+		version, err = askGateway(ctx, client, endpoint)
+		return err
+	})
+	return version, err
 }
 
 // askGateway asks for the version and for a key.

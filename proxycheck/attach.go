@@ -17,7 +17,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
 )
 
 // AttachConfig says which running gateway to measure.
@@ -188,7 +188,7 @@ func (a *attached) findMaster(gateway *url.URL) {
 		a.unseen = fmt.Errorf("see the gateway's processes: it runs on another machine (%s)", gateway.Hostname())
 		return
 	}
-	holders, err := machine.Listeners(os.DirFS("/"), a.port)
+	holders, err := process.Listeners(os.DirFS("/"), a.port)
 	switch {
 	case err != nil:
 		a.unseen = err

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"armrepro/proxycheck/apisixtest"
+
+	"armrepro/proxycheck/process"
 )
 
 // runningAPISIX is a fake APISIX that somebody else has started with `apisix
@@ -91,7 +93,7 @@ func (r *runningAPISIX) config(t *testing.T) AttachConfig {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	err := poll(ctx, func() error {
+	err := process.Poll(ctx, pollEvery, func() error {
 		_, err := r.admin().routes(ctx)
 		if adminStatus(err) != 0 {
 			return nil

@@ -53,6 +53,10 @@ func (t *Timeouts) setDefaults() {
 	}
 }
 
+// pollEvery is the time between two looks at something awaited. It bounds how
+// late an event is seen; most take 20 to 700 ms.
+const pollEvery = 20 * time.Millisecond
+
 // apisixName is what APISIX calls itself in its Server header.
 const apisixName = "APISIX"
 

@@ -2,7 +2,6 @@ package proxycheck
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"syscall"
 
@@ -17,15 +16,6 @@ func tryLock(f *os.File) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// freeBytes is what an ordinary user may still write to the file system of dir.
-func freeBytes(dir string) (uint64, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, fmt.Errorf("read free space of %s: %w", dir, err)
-	}
-	return st.Bavail * uint64(st.Bsize), nil
 }
 
 // ownedByUs says whether the file belongs to the user this process runs as.

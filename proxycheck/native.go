@@ -215,7 +215,7 @@ const logBytesPerSecond = 200 * 40000
 // checkLogSpace warns when a scenario's access log may not fit on the disk.
 func (n *native) checkLogSpace() {
 	need := uint64(n.cfg.Load.Seconds()) * logBytesPerSecond * uint64(n.cfg.Workers)
-	free, err := freeBytes(n.home.dir)
+	free, err := process.FreeDisk(n.home.dir)
 	if err != nil || need == 0 || need < free {
 		return
 	}
@@ -322,7 +322,7 @@ func (n *native) awaitAdmin(ctx context.Context) error {
 	return n.await(ctx, "wait for the Admin API", func(ctx context.Context) error {
 		_, err := n.admin.routes(ctx)
 		if s := adminStatus(err); s == http.StatusUnauthorized || s == http.StatusForbidden {
-			return permanent(err)
+			return process.Permanent(err)
 		}
 		return err
 	})
@@ -341,7 +341,7 @@ func (n *native) awaitWorkers(ctx context.Context) error {
 		}
 		err = fmt.Errorf("%d worker processes run and %d are wanted", len(pids), n.cfg.Workers)
 		if len(pids) > n.cfg.Workers {
-			return permanent(err) // they are started once and for all
+			return process.Permanent(err) // they are started once and for all
 		}
 		return err
 	})
@@ -352,7 +352,7 @@ func (n *native) awaitWorkers(ctx context.Context) error {
 func (n *native) await(ctx context.Context, what string, try func(ctx context.Context) error) error {
 	ctx, cancel := n.whileAlive(ctx)
 	defer cancel()
-	if err := poll(ctx, func() error { return try(ctx) }); err != nil {
+	if err := process.Poll(ctx, pollEvery, func() error { return try(ctx) }); err != nil {
 		return n.withLog(fmt.Errorf("%s: %w", what, err))
 	}
 	return nil

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"armrepro/proxycheck/process"
 )
 
 func TestNativeRoutes(t *testing.T) {
@@ -127,7 +129,7 @@ func TestNativeCrashingWorkers(t *testing.T) {
 	first := gw.(*native).workers
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	err = poll(ctx, func() error {
+	err = process.Poll(ctx, pollEvery, func() error {
 		pids, err := gw.Workers()
 		if err == nil && (len(pids) == 0 || slices.Equal(pids, first)) {
 			err = errors.New("the worker is still the first one")
@@ -240,7 +242,7 @@ func waitGone(t *testing.T, pid int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	err := poll(ctx, func() error {
+	err := process.Poll(ctx, pollEvery, func() error {
 		if running(pid) {
 			return fmt.Errorf("process %d is alive", pid)
 		}

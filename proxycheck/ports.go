@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
 )
 
 // Port is a TCP port that a run needs.
@@ -94,7 +94,7 @@ func checkPort(ctx context.Context, p Port) error {
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Number))
 	reason := errInUse
-	holder, err := machine.PortHolder(os.DirFS("/"), p.Number)
+	holder, err := process.PortHolder(os.DirFS("/"), p.Number)
 	if err == nil && holder != nil {
 		if AnswersAsAPISIX(ctx, "http://"+address) {
 			reason = errGateway
@@ -138,7 +138,7 @@ func ExplainListen(err error, flag string, addresses ...string) error {
 		if splitErr != nil || numErr != nil || !strings.Contains(err.Error(), address) {
 			continue
 		}
-		if holder, holderErr := machine.PortHolder(os.DirFS("/"), port); holderErr == nil && holder != nil {
+		if holder, holderErr := process.PortHolder(os.DirFS("/"), port); holderErr == nil && holder != nil {
 			return &HintError{Err: err, Hint: fmt.Sprintf("port %d is in use by %s: stop it, or use %s", port, holder, flag)}
 		}
 	}

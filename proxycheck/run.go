@@ -25,7 +25,7 @@ func run(ctx context.Context, cfg process.Config) (string, error) {
 		err = p.Err()
 	case <-ctx.Done():
 		_ = p.Stop(syscall.SIGKILL, time.Second)
-		err = &timeoutError{context.Cause(ctx), errors.New("it is still running")}
+		err = process.Late(ctx, errors.New("it is still running"))
 	}
 	out := stdout.String() + stderr.String()
 	if err == nil {

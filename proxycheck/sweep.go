@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"armrepro/proxycheck/process"
 )
 
 // sweepTimeout is how long the gateway of a killed run may take to end. It was
@@ -79,7 +81,7 @@ func endProcessesIn(ctx context.Context, dir string) error {
 	defer cancel()
 	patience := time.Now().Add(sweepTimeout / 2)
 	seen := map[int]bool{}
-	return poll(ctx, func() error {
+	return process.Poll(ctx, pollEvery, func() error {
 		for _, pid := range processesIn(dir) {
 			seen[pid] = true
 			if time.Now().After(patience) {

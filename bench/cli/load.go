@@ -18,7 +18,7 @@ import (
 	"armrepro/bench"
 	"armrepro/bench/experiment"
 	"armrepro/bench/load"
-	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
 )
 
 // loadOptions are the flags of load beside its Config.
@@ -118,7 +118,7 @@ func (o *loadOptions) apply(cfg *load.Config) error {
 
 // generate runs the generator and prints what it measured.
 func (o *loadOptions) generate(ctx context.Context, cfg load.Config, stdout, stderr io.Writer) error {
-	if _, err := machine.RaiseNoFile(); err != nil {
+	if _, err := process.RaiseNoFile(); err != nil {
 		fmt.Fprintf(stderr, "armrepro: %v\n", err)
 	}
 	// Its loops block without telling the scheduler: each keeps one of these,
@@ -178,7 +178,7 @@ func (o *loadOptions) print(stdout, stderr io.Writer, measured *load.Measurement
 // measureLoad runs the generator, and measures the CPU time of this process
 // meanwhile.
 func measureLoad(ctx context.Context, runner *load.Runner, events *eventWriter) (*load.Measurement, time.Duration, error) {
-	before, err := machine.CPUTime(os.Getpid())
+	before, err := process.CPUTime(os.Getpid())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -190,7 +190,7 @@ func measureLoad(ctx context.Context, runner *load.Runner, events *eventWriter) 
 	if err != nil {
 		return nil, 0, err
 	}
-	after, err := machine.CPUTime(os.Getpid())
+	after, err := process.CPUTime(os.Getpid())
 	return measured, after - before, err
 }
 
@@ -200,7 +200,7 @@ func writeRun(w io.Writer, run bench.Run, cpu time.Duration) error {
 		cores := cpu.Seconds() / run.Seconds
 		run.CPU.Load = &cores
 	}
-	if rss, err := machine.PeakRSS(os.DirFS("/"), os.Getpid()); err == nil {
+	if rss, err := process.PeakRSS(os.DirFS("/"), os.Getpid()); err == nil {
 		run.RSS.Load = &rss
 	}
 	return writeJSON(w, run)

@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"armrepro/bench/experiment"
-	"armrepro/bench/machine"
 	"armrepro/embed"
 	"armrepro/proxycheck"
 	"armrepro/proxycheck/gateway"
+	"armrepro/proxycheck/process"
 	"armrepro/upstream"
 )
 
@@ -107,7 +107,7 @@ func newUpstream() *cobra.Command {
 }
 
 func raiseFiles(log zerolog.Logger) {
-	if _, err := machine.RaiseNoFile(); err != nil {
+	if _, err := process.RaiseNoFile(); err != nil {
 		log.Warn().Err(err).Msg("could not raise the limit of open files")
 	}
 }

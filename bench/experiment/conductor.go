@@ -103,7 +103,7 @@ const spareFiles = 256
 // raiseFiles raises the limit of open files, and makes sure that it is enough
 // for every process of the run: children inherit it.
 func (c *conductor) raiseFiles() error {
-	files, err := machine.RaiseNoFile()
+	files, err := process.RaiseNoFile()
 	if err != nil {
 		c.log.Warn().Err(err).Uint64("limit", files).Msg("could not raise the limit of open files")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"armrepro/bench"
 	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
 )
 
 // fitness watches whether the machine is fit to measure on, from before
@@ -37,7 +38,7 @@ type PinError struct{ error }
 // newFitness takes the first snapshot and plans the pinning.
 func newFitness(m machine.Machine, evidence []machine.Evidence, workers int, pin string) (*fitness, error) {
 	root := os.DirFS("/")
-	cpus, err := machine.AllowedCPUs(root)
+	cpus, err := process.AllowedCPUs(root)
 	if err != nil && pin != machine.PinNone && pin != machine.PinAuto {
 		return nil, fmt.Errorf("pin processes: %w", err)
 	}
@@ -57,7 +58,7 @@ func (f *fitness) snapshot(workers []int) machine.Snapshot {
 		CPUs:     f.cpus,
 		Pids:     append([]int{os.Getpid()}, workers...),
 		DataDir:  os.TempDir(),
-		FreeDisk: machine.FreeDisk,
+		FreeDisk: process.FreeDisk,
 	}
 	// An emulated CPU has no frequency of its own.
 	if !f.machine.Emulated {
@@ -140,21 +141,21 @@ func (c *conductor) pin(workers []int) error {
 		return nil
 	}
 	c.result.Settings.Pins = &bench.Pins{
-		Upstream: machine.FormatCPUList(pins.Upstream),
-		Load:     machine.FormatCPUList(pins.Load),
+		Upstream: process.FormatCPUList(pins.Upstream),
+		Load:     process.FormatCPUList(pins.Load),
 	}
 	if c.result.Gateway.Kind != Attach {
-		c.result.Settings.Pins.Gateway = machine.FormatCPUList(pins.Gateway)
+		c.result.Settings.Pins.Gateway = process.FormatCPUList(pins.Gateway)
 		for _, pid := range workers {
-			if err := machine.SetAffinity(pid, pins.Gateway); err != nil {
+			if err := process.SetAffinity(pid, pins.Gateway); err != nil {
 				return fmt.Errorf("pin the gateway: %w", err)
 			}
 		}
 	}
-	if err := machine.SetAffinity(c.upstream.Pid(), pins.Upstream); err != nil {
+	if err := process.SetAffinity(c.upstream.Pid(), pins.Upstream); err != nil {
 		return fmt.Errorf("pin the upstream: %w", err)
 	}
-	if err := machine.SetAffinity(os.Getpid(), pins.Others); err != nil {
+	if err := process.SetAffinity(os.Getpid(), pins.Others); err != nil {
 		return fmt.Errorf("pin this process: %w", err)
 	}
 	return nil

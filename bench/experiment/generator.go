@@ -15,7 +15,6 @@ import (
 
 	"armrepro/bench"
 	"armrepro/bench/load"
-	"armrepro/bench/machine"
 	"armrepro/proxycheck/process"
 )
 
@@ -63,7 +62,7 @@ func (g childGenerator) Load(ctx context.Context, cfg load.Config, on bench.Obse
 		return bench.Run{}, err
 	}
 	if g.cpus != nil {
-		if err := machine.SetAffinity(child.Pid(), g.cpus); err != nil {
+		if err := process.SetAffinity(child.Pid(), g.cpus); err != nil {
 			return bench.Run{}, errors.Join(fmt.Errorf("pin the load generator: %w", err), child.Stop(syscall.SIGTERM, generatorStop))
 		}
 	}

@@ -54,24 +54,25 @@ const upstreamTimeout = 10 * time.Second
 
 // waitForUpstream polls url until the child answers there as it should.
 func waitForUpstream(ctx context.Context, child *process.Process, url string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, upstreamTimeout, errors.New("it did not answer in time"))
+	ctx, cancel := context.WithTimeout(ctx, upstreamTimeout)
 	defer cancel()
 	const pause = 2 * time.Millisecond
-	ticker := time.NewTicker(pause)
-	defer ticker.Stop()
-	for {
-		body, err := get(ctx, url)
-		if err == nil && body == upstream.Body {
-			return nil
-		}
+	err := process.Poll(ctx, pause, func() error {
 		select {
 		case <-child.Done():
-			return fmt.Errorf("start the upstream: it ended: %s", child.Tail())
-		case <-ctx.Done():
-			return fmt.Errorf("start the upstream: %w", context.Cause(ctx))
-		case <-ticker.C:
+			return process.Permanent(fmt.Errorf("it ended: %s", child.Tail()))
+		default:
 		}
+		body, err := get(ctx, url)
+		if err == nil && body != upstream.Body {
+			err = fmt.Errorf("%s does not answer as the upstream does", url)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("start the upstream: %w", err)
 	}
+	return nil
 }
 
 // get returns the body of what url answers.

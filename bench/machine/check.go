@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // Plan is what is going to be run on a machine.
@@ -115,7 +117,7 @@ func checkTurbo(_ Machine, s Snapshot, _ Plan) *Finding {
 }
 
 func checkQuota(m Machine, _ Snapshot, _ Plan) *Finding {
-	cpus, err := ParseCPUList(m.Allowed)
+	cpus, err := process.ParseCPUList(m.Allowed)
 	if m.QuotaCores == 0 || err == nil && len(cpus) > 0 && m.QuotaCores >= float64(len(cpus)) {
 		return nil
 	}
@@ -164,7 +166,7 @@ func checkCores(m Machine, _ Snapshot, plan Plan) *Finding {
 	case slices.Equal(plan.Pins.Upstream, plan.Pins.Load) && len(plan.Pins.Load) < besides:
 		return &Finding{
 			Code: SharedCores,
-			Text: "the upstream and the load generator share CPU " + FormatCPUList(plan.Pins.Load),
+			Text: "the upstream and the load generator share CPU " + process.FormatCPUList(plan.Pins.Load),
 			Hint: "take a machine with four cores or more; the published figures were measured with nothing pinned (--pin none)",
 		}
 	case plan.Pins.SharedThreads:

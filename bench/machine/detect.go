@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // Options adds to the tree what only the running system tells.
@@ -250,7 +252,7 @@ func (d *detector) findCores() {
 	switch {
 	case d.onlineErr == nil:
 		d.m.Cores = len(d.online)
-		why := cpuDir + "/online is " + FormatCPUList(d.online)
+		why := cpuDir + "/online is " + process.FormatCPUList(d.online)
 		if n := len(d.info.processors); n > 0 && n != d.m.Cores {
 			why += fmt.Sprintf("; proc/cpuinfo lists %d", n)
 		}
@@ -288,9 +290,9 @@ func (d *detector) firstCPU() int {
 // findUsableCores looks for what keeps this process from using all cores.
 func (d *detector) findUsableCores() {
 	usable := float64(d.m.Cores)
-	allowed, err := AllowedCPUs(d.root)
+	allowed, err := process.AllowedCPUs(d.root)
 	if err == nil && len(allowed) > 0 {
-		d.m.Allowed = FormatCPUList(allowed)
+		d.m.Allowed = process.FormatCPUList(allowed)
 		if usable = float64(len(allowed)); d.m.Cores > 0 {
 			usable = min(usable, float64(d.m.Cores))
 		}

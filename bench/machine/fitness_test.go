@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"armrepro/proxycheck/process"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 )
@@ -65,7 +67,7 @@ func (s scene) findings(t *testing.T) []Finding {
 	if s.given.PageSize != 0 {
 		m.PageSize = s.given.PageSize
 	}
-	allowed, err := AllowedCPUs(s.before)
+	allowed, err := process.AllowedCPUs(s.before)
 	if err != nil {
 		t.Fatal(err)
 	}

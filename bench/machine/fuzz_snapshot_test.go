@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"fmt"
 	"testing"
 	"testing/fstest"
 )
@@ -61,17 +60,6 @@ func FuzzFrequency(f *testing.F) {
 			if mhz != 0 && !sensibleMHz(mhz) {
 				t.Errorf("%v MHz", mhz)
 			}
-		}
-	})
-}
-
-// FuzzRunDelay reads what a task waited for a CPU.
-func FuzzRunDelay(f *testing.F) {
-	f.Add("1 2 3")
-	f.Add("1 -2 3")
-	f.Fuzz(func(t *testing.T, text string) {
-		if d, err := parseRunDelay(text); d < 0 || err != nil && d != 0 {
-			t.Error(fmt.Sprint(d, err))
 		}
 	})
 }

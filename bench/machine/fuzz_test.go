@@ -4,7 +4,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -92,26 +91,6 @@ func FuzzSMBIOS(f *testing.F) {
 	})
 }
 
-func FuzzCPUList(f *testing.F) {
-	for _, s := range []string{"", "0", "0-3,8", "0-10:2/4", "3-1", "0-8191", "0-8192", "1,,2", " 1 , 2 ", "0-8191,0-8191,0-8191", "0-9:0/3", "0-9:3/2"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		cpus, err := ParseCPUList(s)
-		if err != nil {
-			fit(t, err.Error())
-			return
-		}
-		if !slices.IsSorted(cpus) || len(slices.Compact(slices.Clone(cpus))) != len(cpus) || len(cpus) > maxCPUs {
-			t.Errorf("ParseCPUList(%q) = %v", s, cpus)
-		}
-		again, err := ParseCPUList(FormatCPUList(cpus))
-		if err != nil || !slices.Equal(cpus, again) {
-			t.Errorf("%v reads %v, %v after formatting", cpus, again, err)
-		}
-	})
-}
-
 func FuzzCgroup(f *testing.F) {
 	f.Add("0::/a/b\n", "30 24 0:26 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw\n")
 	f.Add("4:cpu,cpuacct:/a\n0::/\n", "30 24 0:26 /a /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n")
@@ -166,36 +145,6 @@ func FuzzCPUTimes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if c, err := parseCPUTimes(b); c.Busy < 0 || c.Idle < 0 || c.Steal < 0 || c.Total() < 0 || err != nil && c != (CPUTimes{}) {
 			t.Errorf("%+v, %v", c, err)
-		}
-	})
-}
-
-func FuzzStat(f *testing.F) {
-	f.Add([]byte("42 (a (b) c) S 1 42 42 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 99 1 1"))
-	f.Add([]byte("42 () Z"))
-	f.Add([]byte(")("))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := parseStat(b)
-		if err != nil {
-			return
-		}
-		fit(t, s.name)
-		if !unicode.IsLetter(rune(s.state)) || s.ticks+s.childTicks > uint64(math.MaxInt64/tick) {
-			t.Errorf("%+v", s)
-		}
-	})
-}
-
-func FuzzListeners(f *testing.F) {
-	f.Add([]byte(tcpTable), 1980)
-	f.Add([]byte("0: 0:FFFFF 0:0 0A 0 0 0 0 0 1\n0: 0:-1 0:0 0A 0 0 0 0 0 1\n"), 0)
-	f.Fuzz(func(t *testing.T, b []byte, port int) {
-		inodes := map[string]bool{}
-		_ = parseListeners(strings.NewReader(string(b)), port, inodes)
-		if port < 0 || port > math.MaxUint16 {
-			if len(inodes) != 0 {
-				t.Errorf("port %d has listeners %v", port, inodes)
-			}
 		}
 	})
 }

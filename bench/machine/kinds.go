@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // kind is one kind of core and the CPUs that are of it.
@@ -97,10 +99,10 @@ func (d *detector) readRegisters(ids []int, listed map[int]midr) (cpus map[int]m
 		doubts = append(doubts, reason(first))
 	}
 	if len(without) > 0 {
-		doubts = append(doubts, "CPUs "+FormatCPUList(without)+" could not be identified")
+		doubts = append(doubts, "CPUs "+process.FormatCPUList(without)+" could not be identified")
 	}
 	if len(differing) > 0 {
-		doubts = append(doubts, "proc/cpuinfo says otherwise of CPUs "+FormatCPUList(differing))
+		doubts = append(doubts, "proc/cpuinfo says otherwise of CPUs "+process.FormatCPUList(differing))
 	}
 	return cpus, doubts, first
 }
@@ -160,7 +162,7 @@ func (d *detector) explainKinds() {
 	}
 	var names []string
 	for _, k := range d.cores.kinds {
-		names = append(names, fmt.Sprintf("%s on CPUs %s", cmp.Or(coreName(k.midr), k.midr.String()), FormatCPUList(k.cpus)))
+		names = append(names, fmt.Sprintf("%s on CPUs %s", cmp.Or(coreName(k.midr), k.midr.String()), process.FormatCPUList(k.cpus)))
 	}
 	source := "proc/cpuinfo"
 	if d.cores.source != source {
@@ -186,7 +188,7 @@ func describeKinds(kinds []kind) []Kind {
 			Variant:     k.midr.variantHex(),
 			Revision:    strconv.Itoa(int(k.midr.revision)),
 			Core:        coreName(k.midr),
-			CPUs:        FormatCPUList(k.cpus),
+			CPUs:        process.FormatCPUList(k.cpus),
 			Count:       len(k.cpus),
 		})
 	}

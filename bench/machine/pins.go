@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"armrepro/proxycheck/process"
 )
 
 // Modes of PlanPins beside a list of CPUs.
@@ -46,7 +48,7 @@ func PlanPins(cpus []LogicalCPU, workers int, mode string) (Pins, error) {
 		}
 		return spread(cpus, chooseGateway(cpus, workers)), nil
 	}
-	gateway, err := ParseCPUList(mode)
+	gateway, err := process.ParseCPUList(mode)
 	if err != nil {
 		return Pins{}, err
 	}
@@ -55,7 +57,7 @@ func PlanPins(cpus []LogicalCPU, workers int, mode string) (Pins, error) {
 	}
 	for _, id := range gateway {
 		if !slices.ContainsFunc(cpus, func(c LogicalCPU) bool { return c.ID == id }) {
-			return Pins{}, fmt.Errorf("CPU %d is not among the usable ones, %s", id, FormatCPUList(ids(cpus)))
+			return Pins{}, fmt.Errorf("CPU %d is not among the usable ones, %s", id, process.FormatCPUList(ids(cpus)))
 		}
 	}
 	if len(gateway) < workers {

@@ -4,6 +4,8 @@ import (
 	"io/fs"
 	"slices"
 	"time"
+
+	"armrepro/proxycheck/process"
 )
 
 // processTable is what each process had used of the CPUs at one moment; nil if
@@ -23,23 +25,19 @@ type processUse struct {
 // readProcessTable reads the CPU time of all processes. Those of pids and their
 // descendants are the measurement's own.
 func readProcessTable(root fs.FS, pids []int) (processTable, error) {
-	ids, err := processIDs(root)
+	procs, err := process.List(root)
 	if err != nil {
 		return nil, err
 	}
-	table := make(processTable, len(ids))
-	parents := make(map[int]int, len(ids))
-	for _, id := range ids {
-		s, err := readStat(root, id)
-		if err != nil {
-			continue
-		}
-		table[id] = processUse{name: s.name, used: time.Duration(s.ticks) * tick, ended: time.Duration(s.childTicks) * tick}
-		parents[id] = s.parent
+	table := make(processTable, len(procs))
+	parents := make(map[int]int, len(procs))
+	for _, p := range procs {
+		table[p.PID] = processUse{name: p.Name, used: p.Used, ended: p.Ended}
+		parents[p.PID] = p.Parent
 	}
 	for id, use := range table {
 		// The bound is for a table that changed while it was read.
-		for at, steps := id, 0; at > 0 && steps < len(ids); at, steps = parents[at], steps+1 {
+		for at, steps := id, 0; at > 0 && steps < len(procs); at, steps = parents[at], steps+1 {
 			if slices.Contains(pids, at) {
 				use.own = true
 				table[id] = use

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"armrepro/proxycheck/process"
 )
 
 // SnapshotOptions says what a snapshot covers.
@@ -67,7 +69,7 @@ func TakeSnapshot(root fs.FS, opts SnapshotOptions) Snapshot {
 	cpus := opts.CPUs
 	if cpus == nil {
 		var err error
-		if cpus, err = AllowedCPUs(root); err != nil {
+		if cpus, err = process.AllowedCPUs(root); err != nil {
 			cpus, _ = onlineCPUs(root)
 		}
 	}

@@ -160,6 +160,16 @@ func reason(err error) string {
 	return name + "is unreadable: " + path.Err.Error()
 }
 
+// clip shortens text for an error message.
+func clip(s string) string {
+	const most = 40
+	s = clean(s)
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}
+
 // keyValues splits "key: value" lines, such as those of /proc/PID/status.
 func keyValues(b []byte) func(yield func(key, value string) bool) {
 	return func(yield func(string, string) bool) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 const (
@@ -47,7 +49,7 @@ func siblings(root fs.FS, id int) []int {
 	if err != nil {
 		return nil
 	}
-	cpus, err := ParseCPUList(line)
+	cpus, err := process.ParseCPUList(line)
 	if err != nil {
 		return nil
 	}
@@ -57,52 +59,12 @@ func siblings(root fs.FS, id int) []int {
 // onlineCPUs lists the CPUs that the machine has online.
 func onlineCPUs(root fs.FS) ([]int, error) { return readCPUList(root, path.Join(cpuDir, "online")) }
 
-// AllowedCPUs lists the online CPUs that this process may run on: what cpuset
-// and affinity leave of them.
-func AllowedCPUs(root fs.FS) ([]int, error) {
-	status, err := readFile(root, "proc/self/status")
-	if err != nil {
-		return nil, fmt.Errorf("read the allowed CPUs: %w", err)
-	}
-	for key, value := range keyValues(status) {
-		if key != "Cpus_allowed_list" {
-			continue
-		}
-		allowed, err := ParseCPUList(value)
-		if err != nil {
-			return nil, fmt.Errorf("read the allowed CPUs: %w", err)
-		}
-		if online, err := onlineCPUs(root); err == nil {
-			allowed = intersect(allowed, online)
-		}
-		return allowed, nil
-	}
-	return nil, fmt.Errorf("read the allowed CPUs: proc/self/status has no Cpus_allowed_list")
-}
-
-// intersect keeps those of a that are in b; both are sorted.
-func intersect(a, b []int) []int {
-	var both []int
-	for i, j := 0, 0; i < len(a) && j < len(b); {
-		switch {
-		case a[i] < b[j]:
-			i++
-		case a[i] > b[j]:
-			j++
-		default:
-			both = append(both, a[i])
-			i, j = i+1, j+1
-		}
-	}
-	return both
-}
-
 func readCPUList(root fs.FS, name string) ([]int, error) {
 	line, err := readLine(root, name)
 	if err != nil {
 		return nil, err
 	}
-	cpus, err := ParseCPUList(line)
+	cpus, err := process.ParseCPUList(line)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
 )
 
 // session is one run of this program.
@@ -44,7 +45,7 @@ func comparePeers(ctx context.Context, opts options, stdout, stderr io.Writer) (
 	if s.tools, err = findTools(ctx); err != nil {
 		return err
 	}
-	if s.openFiles, err = machine.RaiseNoFile(); err != nil {
+	if s.openFiles, err = process.RaiseNoFile(); err != nil {
 		return err
 	}
 	if s.ephemeral, err = readPortRange(); err != nil {

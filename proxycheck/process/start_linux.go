@@ -1,5 +1,3 @@
-// Package process starts child processes that die with this one and stops them
-// for certain.
 package process
 
 import (
@@ -129,6 +127,13 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Err is how the child ended: nil for exit code 0. It may only be called once
 // Done is closed.
 func (p *Process) Err() error { return p.err }
+
+// CPUTime is the processor time that the child used in its whole life, in user
+// and kernel mode, together with those of its own children that it waited for.
+// It may only be called once Done is closed.
+func (p *Process) CPUTime() time.Duration {
+	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+}
 
 // Tail is the end of what the child printed, at most 4 KiB.
 func (p *Process) Tail() string { return p.tail.String() }

@@ -1,10 +1,12 @@
-package machine
+package process
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -20,6 +22,9 @@ func RunDelay(root fs.FS, pid int) (time.Duration, error) {
 	var sum time.Duration
 	for _, t := range tasks {
 		text, err := fs.ReadFile(root, dir+"/"+t.Name()+"/schedstat")
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // it has just ended
+		}
 		if err != nil {
 			return 0, fmt.Errorf("read run delay: %w", err)
 		}

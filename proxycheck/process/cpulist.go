@@ -1,11 +1,15 @@
-package machine
+package process
 
 import (
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
 )
+
+// maxCPUs is above the largest NR_CPUS that the kernel can be built with.
+const maxCPUs = 8192
 
 // ParseCPUList parses a list of CPUs in the kernel's format, such as 0-3,8 or
 // 0-10:2/4 (groups of four, two of each). The answer is sorted and has no CPU
@@ -82,16 +86,6 @@ func cpuNumber(s string) (int, error) {
 	return int(n), nil
 }
 
-// clip shortens text for an error message.
-func clip(s string) string {
-	const most = 40
-	s = clean(s)
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
-}
-
 // FormatCPUList writes sorted CPUs in the kernel's format: 0-3,8.
 func FormatCPUList(cpus []int) string {
 	var b strings.Builder
@@ -110,4 +104,32 @@ func FormatCPUList(cpus []int) string {
 		i = j + 1
 	}
 	return b.String()
+}
+
+// AllowedCPUs lists the online CPUs that this process may run on: what cpuset
+// and affinity leave of them.
+func AllowedCPUs(root fs.FS) ([]int, error) {
+	status, err := readFile(root, "proc/self/status")
+	if err != nil {
+		return nil, fmt.Errorf("read the allowed CPUs: %w", err)
+	}
+	list, ok := value(status, "Cpus_allowed_list")
+	if !ok {
+		return nil, fmt.Errorf("read the allowed CPUs: proc/self/status has no Cpus_allowed_list")
+	}
+	allowed, err := ParseCPUList(list)
+	if err != nil {
+		return nil, fmt.Errorf("read the allowed CPUs: %w", err)
+	}
+	text, err := readFile(root, "sys/devices/system/cpu/online")
+	if err != nil {
+		return allowed, nil
+	}
+	if online, err := ParseCPUList(string(text)); err == nil && len(online) > 0 {
+		allowed = slices.DeleteFunc(allowed, func(cpu int) bool {
+			_, found := slices.BinarySearch(online, cpu)
+			return !found
+		})
+	}
+	return allowed, nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -51,6 +52,19 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		block()
+	case "threads":
+		// A process with several threads, until its input ends.
+		for range 4 {
+			started := make(chan bool)
+			go func() {
+				runtime.LockOSThread()
+				close(started)
+				select {}
+			}()
+			<-started
+		}
+		os.Stdout.Write([]byte{'x'})
+		io.Copy(io.Discard, os.Stdin)
 	case "conductor":
 		// Starts a child by the package under test and waits to be killed.
 		if _, err := process.Start(process.Config{

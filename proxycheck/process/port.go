@@ -1,4 +1,4 @@
-package machine
+package process
 
 import (
 	"bufio"
@@ -73,7 +73,7 @@ func listeningInodes(root fs.FS, port int) (map[string]bool, error) {
 	inodes := map[string]bool{}
 	found := 0
 	for _, name := range []string{"proc/net/tcp", "proc/net/tcp6"} {
-		f, err := openRegular(root, name)
+		f, err := root.Open(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // a kernel without IPv6 has no tcp6
 		}
@@ -100,6 +100,7 @@ func listeningInodes(root fs.FS, port int) (map[string]bool, error) {
 func parseListeners(r io.Reader, port int, inodes map[string]bool) error {
 	const local, state, inode = 1, 3, 9
 	const listen = "0A"
+	const maxLineBytes = 4 << 10
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, maxLineBytes), maxLineBytes)
 	for lines.Scan() {
@@ -157,8 +158,8 @@ func describe(root fs.FS, pids []int) []Holder {
 	var first, rest []Holder
 	for _, pid := range pids {
 		stat, err := readStat(root, pid)
-		h := Holder{PID: pid, Name: stat.name, CommandLine: title(root, pid)}
-		if err == nil && slices.Contains(pids, stat.parent) {
+		h := Holder{PID: pid, Name: stat.Name, CommandLine: title(root, pid)}
+		if err == nil && slices.Contains(pids, stat.Parent) {
 			rest = append(rest, h)
 		} else {
 			first = append(first, h)
