@@ -164,6 +164,16 @@ func (a *admin) routes(ctx context.Context) ([]existingRoute, error) {
 	return routes, nil
 }
 
+// answers says whether the Admin API answers to our key. More tries don't make
+// a key right.
+func (a *admin) answers(ctx context.Context) error {
+	_, err := a.routes(ctx)
+	if s := adminStatus(err); s == http.StatusUnauthorized || s == http.StatusForbidden {
+		return process.Permanent(err)
+	}
+	return err
+}
+
 // plugins lists the plugins that are loaded. 2.15 answers 500 to the question.
 func (a *admin) plugins(ctx context.Context) ([]string, error) {
 	ans, err := a.do(ctx, http.MethodGet, "/plugins/list", nil)

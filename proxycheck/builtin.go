@@ -131,13 +131,7 @@ func (b *builtin) start(ctx context.Context) error {
 // awaitReady waits for the Admin API, which the gateway opens last, and learns
 // the name from the data plane.
 func (b *builtin) awaitReady(ctx context.Context) error {
-	err := process.Poll(ctx, pollEvery, func() error {
-		_, err := b.admin.routes(ctx)
-		if s := adminStatus(err); s == 401 || s == 403 {
-			return process.Permanent(err)
-		}
-		return err
-	})
+	err := process.Poll(ctx, pollEvery, func() error { return b.admin.answers(ctx) })
 	if err != nil {
 		return fmt.Errorf("wait for its Admin API: %w", err)
 	}

@@ -162,9 +162,11 @@ func (h *home) errorLog(n int) string {
 }
 
 // lastErrors picks the last n lines of an nginx error log that are worse than a
-// warning, and what follows them, such as a Lua traceback.
+// warning, and what follows them, such as a Lua traceback. What is said again
+// and again counts once.
 func lastErrors(log string, n int) string {
 	var picked []string
+	seen := map[string]bool{}
 	taking := false
 	for line := range strings.Lines(log) {
 		if m := logLevel.FindStringSubmatch(line); m != nil {
@@ -172,6 +174,9 @@ func lastErrors(log string, n int) string {
 			// the hard limit is; it does without.
 			taking = !slices.Contains([]string{"warn", "notice", "info", "debug"}, m[1]) &&
 				!strings.Contains(line, "setrlimit(RLIMIT_NOFILE")
+			message := logRequest.ReplaceAllString(line, "")
+			taking = taking && !seen[message]
+			seen[message] = true
 		}
 		if taking {
 			picked = append(picked, strings.TrimSpace(line))
@@ -182,6 +187,10 @@ func lastErrors(log string, n int) string {
 
 // logLevel is in every line of nginx's that begins an entry.
 var logLevel = regexp.MustCompile(`^(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d|nginx:) \[(\w+)\]`)
+
+// logRequest is what tells entries about the same error apart: time, process and
+// connection, and the request.
+var logRequest = regexp.MustCompile(`^.*?\d+#\d+: (?:\*\d+ )?|, client: .*`)
 
 // emptyAccessLog drops what earlier scenarios logged. The log stays on, since
 // its cost is part of the published figures, but need not fill the disk; nginx

@@ -1,6 +1,7 @@
 package proxycheck
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -182,4 +183,15 @@ func FuzzLastErrors(f *testing.F) {
 			t.Errorf("%q has several lines", got)
 		}
 	})
+}
+
+func TestLastErrorsOnce(t *testing.T) {
+	t.Parallel()
+	log := ""
+	for i := range 5 {
+		log += fmt.Sprintf("2026/12/01 01:37:4%d [error] 28451#28451: *229%d [lua] routes.lua:201: no etcd, client: 127.0.0.1, request: \"GET /%d\"\n", i, i, i)
+	}
+	if got := lastErrors(log, 5); strings.Count(got, "no etcd") != 1 {
+		t.Error(got)
+	}
 }

@@ -276,3 +276,13 @@ func FuzzParseVersionLua(f *testing.F) {
 		}
 	})
 }
+
+func TestMasks(t *testing.T) {
+	t.Parallel()
+	const secret = `a'b"c d/`
+	for _, said := range []string{`a'b"c d/`, `a''b"c d/`, `a'b\"c d/`, "a%27b%22c+d%2F", "a%27b%22c%20d%2F"} {
+		if got := masks("", secret).Replace("x " + said + " y"); got != "x *** y" {
+			t.Errorf("%s becomes %s", said, got)
+		}
+	}
+}

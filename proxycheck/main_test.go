@@ -28,6 +28,11 @@ func TestMain(m *testing.M) {
 	if os.Getenv(conductorEnv) != "" {
 		os.Exit(runConductor())
 	}
+	// The tests wait for processes more than they work.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	if s, err := sharedEtcd(); err == nil {
 		s.Close()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -96,7 +95,10 @@ type native struct {
 func StartNative(ctx context.Context, cfg NativeConfig) (Gateway, error) {
 	cfg.setDefaults()
 	var err error
-	if cfg.Etcd, err = cfg.Etcd.Normalize(); err != nil {
+	if cfg.Etcd, err = cfg.Etcd.Normalize(); err == nil {
+		err = checkForAPISIX(cfg.Etcd, cfg.Install)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("start APISIX: %w", err)
 	}
 	n := &native{cfg: cfg, etcdPrefix: cmp.Or(cfg.EtcdPrefix, ownEtcdPrefix+randomHex(4)), secrets: masks(cfg.AdminKey, cfg.Etcd.Password)}
@@ -247,7 +249,10 @@ func (n *native) init(ctx context.Context) error {
 // initEtcd lays the directories of the prefix in etcd.
 func (n *native) initEtcd(ctx context.Context) error {
 	_, err := n.cli(ctx, "init_etcd")
-	n.cleanEtcd = n.cfg.EtcdPrefix == "" && err == nil
+	own := n.cfg.EtcdPrefix == ""
+	if n.cleanEtcd = own && err == nil; own && err != nil {
+		_ = removeKeys(n.cfg.Etcd, n.etcdPrefix) // it may have written some
+	}
 	if err == nil || Hint(err) != "" {
 		return err
 	}
@@ -319,13 +324,7 @@ func (n *native) awaitPorts(ctx context.Context, adminPort int) error {
 
 // awaitAdmin waits until the Admin API answers to our key.
 func (n *native) awaitAdmin(ctx context.Context) error {
-	return n.await(ctx, "wait for the Admin API", func(ctx context.Context) error {
-		_, err := n.admin.routes(ctx)
-		if s := adminStatus(err); s == http.StatusUnauthorized || s == http.StatusForbidden {
-			return process.Permanent(err)
-		}
-		return err
-	})
+	return n.await(ctx, "wait for the Admin API", n.admin.answers)
 }
 
 // awaitWorkers waits for the wanted number of workers.

@@ -25,8 +25,8 @@ func TestNativeRoutes(t *testing.T) {
 		route       func(Route) Route
 		want, hint  string
 	}{
-		{name: "late", fault: "not-found-for=300ms"},
-		{name: "never", fault: "not-found-for=1m", want: "not in time: status 404: 404 Route Not Found", hint: "Lua library"},
+		{name: "late", fault: "not-found=20"},
+		{name: "never", fault: "not-found=1000000", want: "not in time: status 404: 404 Route Not Found", hint: "Lua library"},
 		{name: "wrong body", route: func(r Route) Route { r.WantBody = "other"; return r }, want: `the body is "1234567890", not "other"`},
 		{name: "missing header", route: func(r Route) Route { r.WantHeaders = []string{"X-None"}; return r }, want: "the header X-None is missing"},
 		{name: "foreign header", route: func(r Route) Route { r.WithoutHeaders = []string{"Server"}; return r }, want: "the header Server is there"},
@@ -46,7 +46,7 @@ func TestNativeRoutes(t *testing.T) {
 			cfg := nativeIn(t, "3.18.0", tt.fault)
 			cfg.Etcd = etcdAt(startEtcd(t))
 			if tt.want != "" {
-				cfg.Timeouts = Timeouts{Route: 2 * time.Second, Metric: 2 * time.Second}
+				cfg.Timeouts = Timeouts{Route: time.Second, Metric: time.Second}
 			}
 			gw, err := StartNative(t.Context(), cfg)
 			if err != nil {

@@ -212,13 +212,6 @@ func TestNativeStartCancelled(t *testing.T) {
 	leavesNothing(t, cfg.RunDir)
 }
 
-func TestNativeNeedsEtcd(t *testing.T) {
-	t.Parallel()
-	if _, err := StartNative(t.Context(), NativeConfig{Install: &Install{}}); err == nil || !strings.Contains(err.Error(), "no etcd endpoint") {
-		t.Errorf("%v", err)
-	}
-}
-
 // What the environment says must not reach APISIX, which would prefer it to the
 // configuration. (Not parallel: it sets the environment.)
 func TestNativeIgnoresEnvironment(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 
 	"armrepro/proxycheck/process"
@@ -65,19 +66,14 @@ func (v Version) checkOpenResty(or *OpenResty) error {
 
 // number is the first three numbers of the version, which are nginx's.
 func (or *OpenResty) number() Version {
-	f := strings.SplitN(or.Version, ".", 4)
-	v, _ := ParseVersion(strings.Join(f[:min(3, len(f))], "."))
+	var v Version
+	fmt.Sscanf(or.Version, "%d.%d.%d", &v.Major, &v.Minor, &v.Patch)
 	return v
 }
 
 // has says whether it was built with a module of that name, of any version.
 func (or *OpenResty) has(module string) bool {
-	for _, m := range or.Modules {
-		if strings.HasPrefix(m, module) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(or.Modules, func(m string) bool { return strings.HasPrefix(m, module) })
 }
 
 // findOpenResty finds the first OpenResty on which the install starts: the one
@@ -169,11 +165,8 @@ func parseOpenResty(out string) (or *OpenResty, prefix string, err error) {
 	return or, prefix, nil
 }
 
-// elfMachines is the ELF machine of each architecture a build is made for.
-var elfMachines = map[string]elf.Machine{
-	"arm64": elf.EM_AARCH64,
-	"amd64": elf.EM_X86_64,
-}
+// architectures are Go's names of the ELF machines that a build is made for.
+var architectures = map[elf.Machine]string{elf.EM_AARCH64: "arm64", elf.EM_X86_64: "amd64"}
 
 // checkMachine refuses a program of another architecture: it would run
 // emulated, or not at all.
@@ -186,20 +179,12 @@ func checkMachine(path, goarch string) error {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	defer f.Close()
-	if want, ok := elfMachines[goarch]; ok && f.Machine != want {
-		return &HintError{
-			Err:  fmt.Errorf("use %s: it is built for %s and this machine is %s", path, machineName(f.Machine), goarch),
-			Hint: "install the " + goarch + " build of OpenResty: under emulation the figures would mean nothing",
-		}
+	built := cmp.Or(architectures[f.Machine], f.Machine.String())
+	if built == goarch {
+		return nil
 	}
-	return nil
-}
-
-func machineName(m elf.Machine) string {
-	for arch, em := range elfMachines {
-		if em == m {
-			return arch
-		}
+	return &HintError{
+		Err:  fmt.Errorf("use %s: it is built for %s and this machine is %s", path, built, goarch),
+		Hint: "install the " + goarch + " build of OpenResty: under emulation the figures would mean nothing",
 	}
-	return m.String()
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -82,12 +84,17 @@ type maskedError struct {
 func (e *maskedError) Error() string { return e.secrets.Replace(e.error.Error()) }
 func (e *maskedError) Unwrap() error { return e.error }
 
-// masks hides the secrets that aren't empty.
+// masks hides the secrets that aren't empty, also as YAML, JSON and URLs write
+// them.
 func masks(secrets ...string) *strings.Replacer {
 	var pairs []string
 	for _, s := range secrets {
-		if s != "" {
-			pairs = append(pairs, s, "***")
+		if s == "" {
+			continue
+		}
+		quoted := strconv.Quote(s)
+		for _, form := range []string{s, strings.ReplaceAll(s, "'", "''"), quoted[1 : len(quoted)-1], url.QueryEscape(s), url.PathEscape(s)} {
+			pairs = append(pairs, form, "***")
 		}
 	}
 	return strings.NewReplacer(pairs...)

@@ -97,7 +97,7 @@ func hintOf(err error) string {
 // newRoot returns the command line with every command.
 func (p Program) newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:                        "armrepro",
+		Use:                        "armrepro [COMMAND] [flags]",
 		Long:                       rootAbout,
 		Version:                    p.Version,
 		Args:                       cobra.ArbitraryArgs,
@@ -124,6 +124,7 @@ func (p Program) newRoot() *cobra.Command {
 	root.AddCommand(
 		newRun(p.tool()), newCheck(p.tool()), newLoad(), newUpstream(), newEtcd(), newGateway(p.Version),
 		newMachine(), newReport(), newVersion(p.Version),
+		newTopic("scenario", "how a scenario file is written (armrepro help scenario)", scenarioAbout),
 	)
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultHelpCmd()
@@ -147,7 +148,7 @@ func withCommand(args []string) []string {
 func unknownCommand(root *cobra.Command, name string) error {
 	return &usageError{
 		text: fmt.Sprintf("unknown command %q", name),
-		hint: didYouMean(root.SuggestionsFor(name)),
+		hint: didYouMean(root.SuggestionsFor(name)...),
 	}
 }
 

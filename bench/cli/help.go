@@ -27,8 +27,8 @@ func group(cmd *cobra.Command, heading string, add func(*pflag.FlagSet)) {
 	cmd.Flags().AddFlagSet(set)
 	set.VisitAll(func(f *pflag.Flag) {
 		f.Annotations = map[string][]string{headingKey: {heading}}
-		if choice, ok := f.Value.(*choiceValue); ok {
-			complete := cobra.FixedCompletions(choice.choices, cobra.ShellCompDirectiveNoFileComp)
+		if c, ok := f.Value.(*choice); ok {
+			complete := cobra.FixedCompletions(c.choices, cobra.ShellCompDirectiveNoFileComp)
 			if err := cmd.RegisterFlagCompletionFunc(f.Name, complete); err != nil {
 				panic(err) // A flag is defined twice: a mistake in this package.
 			}
@@ -39,11 +39,15 @@ func group(cmd *cobra.Command, heading string, add func(*pflag.FlagSet)) {
 // printHelp prints what a command does, its commands, and its flags in groups.
 func printHelp(cmd *cobra.Command, _ []string) {
 	w := cmd.OutOrStdout()
-	fmt.Fprintf(w, "%s\n\nUsage: %s\n", cmd.Long, cmd.UseLine())
+	fmt.Fprintln(w, cmd.Long)
+	if cmd.IsAdditionalHelpTopicCommand() {
+		return
+	}
+	fmt.Fprintf(w, "\nUsage: %s\n", cmd.UseLine())
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprint(w, "\nCommands:\n")
 		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
+			if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
 				use := strings.ReplaceAll(c.Use, " [flags]", "")
 				fmt.Fprintf(w, "  %-17s %s\n", use, c.Short)
 			}
@@ -136,7 +140,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usage
 	}
 	if name := unknown.GetSpecifiedName(); unknown.GetSpecifiedShortnames() == "" {
-		usage.hint = didYouMean(similarFlags(cmd, name))
+		usage.hint = didYouMean(similarFlags(cmd, name)...)
 	} else if cmd.Name() == "load" && name == "s" {
 		usage.hint = noScripts
 	}
@@ -160,7 +164,7 @@ func similarFlags(cmd *cobra.Command, name string) []string {
 }
 
 // didYouMean is the hint that one of words may be meant.
-func didYouMean(words []string) string {
+func didYouMean(words ...string) string {
 	if len(words) == 0 {
 		return ""
 	}
@@ -191,6 +195,11 @@ func describeCompletion(root *cobra.Command) {
 			c.Use = "completion SHELL"
 		}
 	}
+}
+
+// newTopic is a text that only help shows.
+func newTopic(name, short, long string) *cobra.Command {
+	return &cobra.Command{Use: name, Short: short, Long: long}
 }
 
 func newVersion(version string) *cobra.Command {

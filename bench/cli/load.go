@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,8 +64,8 @@ func newLoad() *cobra.Command {
 	}
 	group(cmd, "Load", func(fs *pflag.FlagSet) {
 		addLoadFlags(fs, &cfg, "threads that share the connections")
-		fs.VarP((*rateValue)(&cfg.Rate), "rate", "R", "fixed rate in requests/s (default: a closed loop)")
-		fs.Var((*positiveValue)(&cfg.Requests), "until-requests", "end after so many answers, or after the duration")
+		fs.VarP(rate(&cfg.Rate), "rate", "R", "fixed rate in requests/s (default: a closed loop)")
+		fs.Var(positive(&cfg.Requests), "until-requests", "end after so many answers, or after the duration")
 	})
 	group(cmd, "Request", func(fs *pflag.FlagSet) {
 		fs.StringArrayVarP(&o.headers, "header", "H", nil, "`HEADER` add this header (Name: value) to every request; repeatable")
@@ -75,7 +76,7 @@ func newLoad() *cobra.Command {
 	})
 	group(cmd, "Output", func(fs *pflag.FlagSet) {
 		fs.BoolVarP(&o.latency, "latency", "L", false, "print the latency distribution")
-		fs.VarP(&choiceValue{value: &o.output, what: "output format", choices: []string{"wrk", "json"}},
+		fs.VarP(newChoice(&o.output, "output format", "wrk", "json"),
 			"output", "o", "print the result as wrk prints it (wrk) or as json")
 		fs.StringVar(&o.hdr, "hdr", "", "`FILE` write the latencies to this file as an HdrHistogram log")
 		fs.IntVar(&o.eventsFD, "events-fd", -1, "write progress as JSON lines to this file descriptor")
@@ -86,10 +87,10 @@ func newLoad() *cobra.Command {
 
 // addLoadFlags adds the flags that run and load share, with wrk's names.
 func addLoadFlags(fs *pflag.FlagSet, cfg *load.Config, threadsUsage string) {
-	fs.VarP((*timeValue)(&cfg.Duration), "duration", "d", "how long each run lasts")
-	fs.VarP((*countValue)(&cfg.Connections), "connections", "c", "connections to keep open")
-	fs.VarP((*countValue)(&cfg.Threads), "threads", "t", threadsUsage)
-	fs.VarP((*timeValue)(&cfg.Timeout), "timeout", "T", "how long an answer may take before it counts as a timeout")
+	fs.VarP(duration(&cfg.Duration), "duration", "d", "how long each run lasts")
+	fs.VarP(count(&cfg.Connections), "connections", "c", "connections to keep open")
+	fs.VarP(count(&cfg.Threads), "threads", "t", threadsUsage)
+	fs.VarP(duration(&cfg.Timeout), "timeout", "T", "how long an answer may take before it counts as a timeout")
 }
 
 // apply completes cfg by what the flags say.
@@ -142,9 +143,7 @@ func (o *loadOptions) generate(ctx context.Context, cfg load.Config, stdout, std
 			return err
 		}
 	}
-	events := openEvents(o.eventsFD)
-	defer events.close()
-	measured, cpu, err := measureLoad(ctx, runner, events)
+	measured, cpu, err := measureLoad(ctx, runner, openEvents(o.eventsFD))
 	if err != nil {
 		return err
 	}
@@ -169,24 +168,30 @@ func (o *loadOptions) print(stdout, stderr io.Writer, measured *load.Measurement
 	if o.eventsFD >= 0 {
 		return err
 	}
+	for _, cause := range result.Causes {
+		fmt.Fprintf(stderr, "armrepro: first error of its kind: %s\n", cause)
+	}
 	for _, w := range bench.DoubtRun(&run, cfg.Connections) {
 		fmt.Fprintf(stderr, "armrepro: %s: %s\n  %s\n", w.Code, w.Text, w.Hint)
+	}
+	if run.Requests == 0 {
+		err = errors.Join(err, errors.New("nothing was answered"))
 	}
 	return err
 }
 
 // measureLoad runs the generator, and measures the CPU time of this process
 // meanwhile.
-func measureLoad(ctx context.Context, runner *load.Runner, events *eventWriter) (*load.Measurement, time.Duration, error) {
+func measureLoad(ctx context.Context, runner *load.Runner, on events) (*load.Measurement, time.Duration, error) {
 	before, err := process.CPUTime(os.Getpid())
 	if err != nil {
 		return nil, 0, err
 	}
-	events.send(experiment.LoadStarted, 0)
-	stop := events.follow(runner)
+	on.send(experiment.LoadStarted, 0)
+	stop := on.follow(runner)
 	measured, err := runner.Run(ctx)
 	stop()
-	events.send(experiment.LoadEnded, runner.Completed())
+	on.send(experiment.LoadEnded, runner.Completed())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -206,56 +211,43 @@ func writeRun(w io.Writer, run bench.Run, cpu time.Duration) error {
 	return writeJSON(w, run)
 }
 
-// eventWriter sends load events to the process that asked for them. A nil file
-// means that nobody did.
-type eventWriter struct{ file *os.File }
+// events tell the process that started this one how its load goes. A nil encoder
+// means that nobody asked.
+type events struct{ to *json.Encoder }
 
-func openEvents(fd int) *eventWriter {
+func openEvents(fd int) events {
 	if fd < 0 {
-		return &eventWriter{}
+		return events{}
 	}
-	return &eventWriter{file: os.NewFile(uintptr(fd), "events")}
+	return events{json.NewEncoder(os.NewFile(uintptr(fd), "events"))}
 }
 
-func (w *eventWriter) close() {
-	if w.file != nil {
-		w.file.Close()
-	}
-}
-
-// send writes one event. Whoever asked may have gone; then nobody misses it.
-func (w *eventWriter) send(event string, completed uint64) {
-	if w.file == nil {
-		return
-	}
-	line, err := json.Marshal(experiment.Event{Name: event, Completed: completed})
-	if err == nil {
-		_, _ = w.file.Write(append(line, '\n'))
+// send sends one event. Whoever asked may have gone; then nobody misses it.
+func (e events) send(name string, completed uint64) {
+	if e.to != nil {
+		_ = e.to.Encode(experiment.Event{Name: name, Completed: completed})
 	}
 }
 
 // follow sends the runner's progress until the returned function is called.
-func (w *eventWriter) follow(r *load.Runner) (stop func()) {
-	if w.file == nil {
-		return func() {}
-	}
-	ticker := time.NewTicker(500 * time.Millisecond)
+func (e events) follow(r *load.Runner) (stop func()) {
 	done := make(chan struct{})
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		const every = 500 * time.Millisecond
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
-				w.send(experiment.LoadProgress, r.Completed())
+				e.send(experiment.LoadProgress, r.Completed())
 			case <-done:
 				return
 			}
 		}
-	}()
+	})
 	return func() {
-		ticker.Stop()
 		close(done)
-		<-stopped
+		sending.Wait()
 	}
 }

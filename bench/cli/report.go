@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"armrepro/bench"
-	benchreport "armrepro/bench/report"
+	"armrepro/bench/report"
 	"armrepro/proxycheck"
 )
 
@@ -24,16 +24,23 @@ type outputFlags struct {
 }
 
 func (o *outputFlags) add(fs *pflag.FlagSet) {
-	formats := benchreport.Formats()
+	formats := report.Formats()
 	o.format = formats[0]
-	fs.VarP(&choiceValue{value: &o.format, what: "output format", choices: formats, alias: map[string]string{"md": "markdown"}},
-		"output", "o", "output format: "+orList(formats))
+	format := newChoice(&o.format, "output format", formats...)
+	read := format.read
+	format.read = func(s string) (string, error) {
+		if s == "md" {
+			s = "markdown"
+		}
+		return read(s)
+	}
+	fs.VarP(format, "output", "o", "output format: "+orList(formats))
 	fs.BoolVar(&o.references, "references", false, "add the published figures of the same scenarios (text and markdown)")
 }
 
 // print writes results to w as the flags ask.
 func (o *outputFlags) print(w io.Writer, color bool, results ...bench.Result) error {
-	return benchreport.Write(w, o.format, results, benchreport.Options{
+	return report.Write(w, o.format, results, report.Options{
 		Color:      color,
 		Width:      terminalWidth(w),
 		References: o.references,
@@ -102,7 +109,7 @@ func openResult(name string, stdin io.Reader) (bench.Result, error) {
 		defer f.Close()
 		in = f
 	}
-	r, err := benchreport.Read(in)
+	r, err := report.Read(in)
 	if err == nil {
 		return r, nil
 	}
@@ -111,7 +118,7 @@ func openResult(name string, stdin io.Reader) (bench.Result, error) {
 		return bench.Result{}, err
 	}
 	err = fmt.Errorf("read %s: %w", name, err)
-	if errors.Is(err, benchreport.ErrVersion) {
+	if errors.Is(err, report.ErrVersion) {
 		return bench.Result{}, &proxycheck.HintError{Err: err, Hint: "Print it with the version of armrepro that wrote it, or with a newer one."}
 	}
 	return bench.Result{}, err

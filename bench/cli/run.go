@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/url"
@@ -20,7 +21,7 @@ import (
 	"armrepro/bench/experiment"
 	"armrepro/bench/load"
 	"armrepro/bench/machine"
-	benchreport "armrepro/bench/report"
+	"armrepro/bench/report"
 	"armrepro/proxycheck"
 )
 
@@ -32,7 +33,7 @@ type runOptions struct {
 	load   load.Config
 
 	rate          runRate
-	sweep         sharesValue
+	sweep         []float64
 	runs          int
 	warmup        time.Duration
 	workers       int
@@ -72,10 +73,10 @@ func newRun(tool bench.Tool) *cobra.Command {
 	}
 	group(cmd, "Load", func(fs *pflag.FlagSet) {
 		addLoadFlags(fs, &o.load, "threads of the load generator (default: one for each of --workers)")
-		fs.VarP((*countValue)(&o.runs), "runs", "", "measured runs of each scenario")
-		fs.VarP((*timeValue)(&o.warmup), "warmup", "", "load before the first run of each scenario that is not measured")
-		fs.VarP(&o.rate, "rate", "R", "fixed rate in requests/s, or a share of the maximum (75%) (default: a closed loop)")
-		fs.Var(&o.sweep, "sweep", "also measure at these shares of the maximum: 10%,25%,50%,75%,90%")
+		fs.Var(count(&o.runs), "runs", "measured runs of each scenario")
+		fs.Var(duration(&o.warmup), "warmup", "load before the first run of each scenario that is not measured")
+		fs.VarP(rateOrShare(&o.rate), "rate", "R", "fixed rate in requests/s, or a share of the maximum (75%) (default: a closed loop)")
+		fs.Var(shares(&o.sweep), "sweep", "also measure at these shares of the maximum: 10%,25%,50%,75%,90%")
 		o.addScenario(fs)
 	})
 	o.addGateway(cmd)
@@ -97,7 +98,7 @@ func (o *runOptions) addScenario(fs *pflag.FlagSet) {
 func (o *runOptions) addGateway(cmd *cobra.Command) {
 	kinds := experiment.Kinds()
 	group(cmd, "Gateway", func(fs *pflag.FlagSet) {
-		fs.Var(&choiceValue{value: &o.Gateway, what: "kind", choices: kinds}, "gateway",
+		fs.Var(newChoice(&o.Gateway, "kind", kinds...), "gateway",
 			"what to measure: "+orList(kinds)+" (auto: native if APISIX is installed, otherwise attach)")
 		fs.StringVar(&o.APISIXHome, "apisix-home", "", "`DIR` folder of the installed APISIX (default: the usual places)")
 		fs.StringVar(&o.GatewayURL, "gateway-url", "", "`URL` data plane of the gateway to attach to (default http://127.0.0.1 with --gateway-port)")
@@ -105,8 +106,8 @@ func (o *runOptions) addGateway(cmd *cobra.Command) {
 		fs.StringVar(&o.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one; needed to attach)")
 		addEtcd(fs, &o.Etcd, "`URL,…` client URLs of an existing etcd to use instead of the embedded one")
 		fs.StringVar(&o.EtcdPrefix, "etcd-prefix", "", "`PREFIX` prefix of the gateway's keys in etcd (default: a new one)")
-		fs.VarP((*countValue)(&o.workers), "workers", "", "required number of gateway workers")
-		fs.VarP((*countValue)(&o.upstreams), "upstreams", "", "ports that the upstream listens on, counting up")
+		fs.Var(count(&o.workers), "workers", "required number of gateway workers")
+		fs.Var(count(&o.upstreams), "upstreams", "ports that the upstream listens on, counting up")
 		fs.StringVar(&o.Pin, "pin", o.Pin, "`CPUS` keep the processes on CPUs of their own: auto (with four or more), none, or a list for the gateway's workers, such as 2-3")
 	})
 }
@@ -131,7 +132,7 @@ func completeEtcd(cfg *proxycheck.Etcd) error {
 	cfg.Password = os.Getenv(proxycheck.EtcdPasswordEnv)
 	var err error
 	if *cfg, err = cfg.Normalize(); err != nil {
-		return usagef("--etcd: %v; %s", err, proxycheck.Hint(err))
+		return &usageError{text: fmt.Sprintf("--etcd: %v", err), hint: hintOf(err)}
 	}
 	return nil
 }
@@ -187,7 +188,7 @@ func (o *runOptions) settings() bench.Settings {
 		Workers:     o.workers,
 		Upstreams:   o.upstreams,
 		TimeoutS:    o.load.Timeout.Seconds(),
-		Rate:        float64(o.rate.rate),
+		Rate:        o.rate.rate,
 		RateShare:   o.rate.share,
 		Sweep:       o.sweep,
 	}
@@ -262,7 +263,7 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	check := o.load
-	check.URL, check.Rate = "http://127.0.0.1", float64(o.rate.rate)
+	check.URL, check.Rate = "http://127.0.0.1", o.rate.rate
 	if err := check.Check(); err != nil {
 		return usagef("run: %v", err)
 	}
@@ -283,7 +284,7 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	// Saved first: what was measured survives a terminal that has gone.
 	out := cmd.OutOrStdout()
 	saveErr := saved.write(func(w io.Writer) error {
-		return benchreport.Write(w, "json", []bench.Result{*result}, benchreport.Options{})
+		return report.Write(w, "json", []bench.Result{*result}, report.Options{})
 	})
 	if outErr := errors.Join(saveErr, o.output.print(out, o.logs.color(out), *result)); outErr != nil {
 		return errors.Join(err, outErr)

@@ -32,6 +32,8 @@ type conductor struct {
 	upstream   *process.Process
 	control    net.Conn // to the upstream
 	gateway    proxycheck.Gateway
+	// routes are those that were proved live.
+	routes []string
 }
 
 // ownProgram is this program as it was when it was started, also where its file

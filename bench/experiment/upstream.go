@@ -65,7 +65,7 @@ func waitForUpstream(ctx context.Context, child *process.Process, url string) er
 		}
 		body, err := get(ctx, url)
 		if err == nil && body != upstream.Body {
-			err = fmt.Errorf("%s does not answer as the upstream does", url)
+			err = fmt.Errorf("%s answers %q", url, body)
 		}
 		return err
 	})

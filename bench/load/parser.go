@@ -37,6 +37,21 @@ type parser struct {
 	bodiless bool
 }
 
+// How an answer may break HTTP, in words.
+const (
+	errNoStatus    = http1.Error("no HTTP/1 status line")
+	errControl     = http1.Error("zero byte or bare CR in a header")
+	errNoHeader    = http1.Error("header line without a name and a colon")
+	errFolded      = http1.Error("folded header that affects framing")
+	errConnection  = http1.Error("Connection header over 256 bytes")
+	errLength      = http1.Error("Content-Length that is no number below 2^63")
+	errTwoLengths  = http1.Error("two Content-Length headers that differ")
+	errCoding      = http1.Error("Transfer-Encoding other than chunked, once")
+	errChunkedIn10 = http1.Error("chunked answer in HTTP/1.0")
+	errBadStatus   = http1.Error("status that is no number from 100 on")
+	errUpgrade     = http1.Error("101 without a request to upgrade")
+)
+
 type parserState uint8
 
 const (
@@ -85,15 +100,19 @@ func (p *parser) end() bool { return p.state == untilClose }
 
 func (p *parser) feedHead(data []byte) (used int, done bool, err error) {
 	text, used, complete, err := p.head.Next(data)
-	if !complete && p.state == inStatusLine && !beginsStatusLine(p.head.Partial()) {
-		return used, false, http1.ErrMalformed // It may never end.
+	begun := text
+	if !complete {
+		begun = p.head.Partial() // It may never end.
+	}
+	if p.state == inStatusLine && !beginsStatusLine(begun) {
+		return used, false, errNoStatus
 	}
 	if err != nil || !complete {
 		return used, false, err
 	}
 	// RFC 9110, section 5.5, forbids both.
 	if bytes.IndexByte(text, 0) >= 0 || bytes.IndexByte(text, '\r') >= 0 {
-		return used, false, http1.ErrMalformed
+		return used, false, errControl
 	}
 	switch {
 	case p.state == inStatusLine:
@@ -118,32 +137,33 @@ func beginsStatusLine(text []byte) bool {
 // statusLine reads "HTTP/1.1 200 OK". A higher minor version reads as 1.1 (RFC
 // 9110, section 2.5).
 func (p *parser) statusLine(text []byte) error {
-	if len(text) < len("HTTP/1.1 200") || !beginsStatusLine(text) || text[8] != ' ' {
-		return http1.ErrMalformed
-	}
-	if text[7] < '0' || text[7] > '9' {
-		return http1.ErrMalformed
+	if len(text) < len("HTTP/1.1 200") || !beginsStatusLine(text) || text[8] != ' ' || !isDigit(text[7]) {
+		return errNoStatus
 	}
 	p.http10 = text[7] == '0'
 	for _, c := range text[9:12] {
-		if c < '0' || c > '9' {
-			return http1.ErrMalformed
+		if !isDigit(c) {
+			return errBadStatus
 		}
 		p.status = p.status*10 + int(c-'0')
 	}
-	// 101 answers an upgrade, and none was asked for.
-	if p.status < 100 || p.status == 101 || len(text) > 12 && text[12] != ' ' {
-		return http1.ErrMalformed
+	switch {
+	case p.status < 100, len(text) > 12 && text[12] != ' ':
+		return errBadStatus
+	case p.status == 101:
+		return errUpgrade
 	}
 	return nil
 }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // headerLine reads the headers that decide where the response ends.
 func (p *parser) headerLine(text []byte) error {
 	if isBlank(text[0]) {
 		// The line before goes on here.
 		if p.unfoldable {
-			return http1.ErrMalformed
+			return errFolded
 		}
 		return nil
 	}
@@ -153,7 +173,7 @@ func (p *parser) headerLine(text []byte) error {
 		return nil // No header that matters has a name this long.
 	}
 	if colon <= 0 || isBlank(text[colon-1]) {
-		return http1.ErrMalformed
+		return errNoHeader
 	}
 	name := text[:colon]
 	switch len(name) {
@@ -178,7 +198,7 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 func (p *parser) connection(value []byte) error {
 	p.unfoldable = true
 	if p.head.Cut() {
-		return http1.ErrTooLarge
+		return errConnection
 	}
 	p.closes = p.closes || http1.HasToken(value, "close")
 	p.keeps = p.keeps || http1.HasToken(value, "keep-alive")
@@ -187,8 +207,11 @@ func (p *parser) connection(value []byte) error {
 
 func (p *parser) contentLength(value []byte) error {
 	n, ok := http1.ParseLength(http1.TrimSpace(value))
-	if !ok || p.head.Cut() || p.hasLength && n != p.length {
-		return http1.ErrMalformed
+	if !ok || p.head.Cut() {
+		return errLength
+	}
+	if p.hasLength && n != p.length {
+		return errTwoLengths
 	}
 	p.unfoldable, p.hasLength, p.length = true, true, n
 	return nil
@@ -198,7 +221,7 @@ func (p *parser) contentLength(value []byte) error {
 // announces none with TE has to expect.
 func (p *parser) transferEncoding(value []byte) error {
 	if p.chunked || p.head.Cut() || !http1.EqualFold(http1.TrimSpace(value), "chunked") {
-		return http1.ErrMalformed
+		return errCoding
 	}
 	p.unfoldable, p.chunked = true, true
 	return nil
@@ -215,7 +238,7 @@ func (p *parser) endHead() (done bool, err error) {
 	}
 	if p.chunked && p.http10 {
 		// Faulty framing, by RFC 9112, section 6.1.
-		return false, http1.ErrMalformed
+		return false, errChunkedIn10
 	}
 	p.keepAlive = !p.closes && (!p.http10 || p.keeps)
 	switch {

@@ -12,7 +12,14 @@ import (
 // machineSection is what the figures were measured on, as far as it moves
 // them.
 func machineSection(r bench.Result) section {
-	m := r.Machine
+	facts := machineFacts(r.Machine)
+	if codes := unchecked(r.Unchecked); codes != "" {
+		facts = append(facts, fact{"not checked", codes})
+	}
+	return section{title: "Machine", facts: facts}
+}
+
+func machineFacts(m machine.Machine) []fact {
 	facts := []fact{{"product", known(m.CPU.Product)}, {"core", coreFact(m.CPU)}}
 	optional := func(label, value string) {
 		if value != "" {
@@ -36,8 +43,7 @@ func machineSection(r bench.Result) section {
 		fact{"memory", positive(m.MemoryBytes, size)},
 	)
 	optional("mitigated", m.Mitigated())
-	optional("not checked", unchecked(r.Unchecked))
-	return section{title: "Machine", facts: facts}
+	return facts
 }
 
 // unchecked lists the codes of the checks that could not be made.

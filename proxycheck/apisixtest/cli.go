@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,21 +14,6 @@ import (
 
 	"armrepro/proxycheck/etcdhttp"
 )
-
-const usage = `Usage: apisix [action] <argument>
-
-help:       %s
-init:       initialize the local nginx.conf
-init_etcd:  initialize the data of etcd
-start:      start the apisix server
-stop:       stop the apisix server
-quit:       stop the apisix server gracefully
-restart:    restart the apisix server
-reload:     reload the apisix server
-test:       test the generated nginx.conf
-version:    print the version of apisix
-
-`
 
 // cli is one invocation of the apisix command.
 type cli struct {
@@ -86,11 +70,14 @@ func runCLI(script string, args []string) int {
 	if err == nil {
 		c.version, err = readVersion(filepath.Join(filepath.Dir(script), "../.."))
 	}
+	if err == nil {
+		err = c.run(strings.Join(args, " "))
+	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "luajit:", err)
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return c.run(args)
+	return 0
 }
 
 // fixedHome is how an apisix.lua that was changed to have one home says which.
@@ -109,10 +96,7 @@ func homeOf(script string) (string, error) {
 	if !strings.HasPrefix(script, "./") {
 		return filepath.Join(filepath.Dir(script), "../.."), nil
 	}
-	if pwd := os.Getenv("PWD"); pwd != "" { // what a shell's pwd prints
-		return pwd, nil
-	}
-	return os.Getwd()
+	return os.Getwd() // prefers $PWD, as a shell's pwd does
 }
 
 // installRoot is the folder that Install made, from the path of openresty.
@@ -124,90 +108,74 @@ func installRoot(openresty string) (string, error) {
 	return filepath.Join(dir, "../../../.."), nil
 }
 
-func (c *cli) run(args []string) int {
-	command := ""
-	if len(args) > 0 {
-		command = args[0]
-	}
+func (c *cli) run(command string) error {
 	switch command {
 	case "version":
 		fmt.Println(c.version)
-		return 0
 	case "init":
 		return c.init()
 	case "init_etcd":
 		return c.initEtcd()
 	case "start":
 		return c.start()
-	case "stop", "quit":
-		return c.signal(command)
-	case "restart":
-		return c.restart()
-	case "", "help":
-	default:
+	case "stop", "quit", "reload":
+		if command == "reload" {
+			if err := c.init(); err != nil {
+				return err
+			}
+		}
+		// Its failure isn't passed on.
+		if err := signalMaster(c.home, command); err != nil {
+			fmt.Fprintln(os.Stderr, "nginx:", err)
+		}
+	default: // nor is this one
 		fmt.Fprintln(os.Stderr, "invalid argument:", command)
 	}
-	what := "show this message, then exit"
-	if isV3(c.version) {
-		what = "print the apisix cli help message"
-	}
-	fmt.Printf(usage, what)
-	return 0
+	return nil
 }
 
-func (c *cli) init() int {
+func (c *cli) init() error {
 	if c.faults.HangInit {
 		hang()
 	}
-	var limit syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil && limit.Cur <= 1024 {
-		fmt.Printf("Warning! Current maximum number of open file descriptors [%d] is not greater than 1024, please increase user limits by execute 'ulimit -n <new user limits>' , otherwise the performance is low.\n", limit.Cur)
-	}
 	conf, err := readConfig(c.home)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
 	path := filepath.Join(c.home, "conf/nginx.conf")
 	if err := os.WriteFile(path, []byte(conf.nginxConf(c.home)), 0o644); err != nil {
-		fmt.Fprintf(os.Stderr, "failed to update nginx.conf: failed to open file: %s, error info:%v\n", path, err)
-		return 1
+		return fmt.Errorf("failed to update nginx.conf: failed to open file: %s, error info:%w", path, err)
 	}
-	return 0
+	return nil
 }
 
-func (c *cli) initEtcd() int {
+func (c *cli) initEtcd() error {
 	if c.faults.HangInitEtcd {
 		hang()
 	}
 	conf, err := readConfig(c.home)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	if err != nil || conf.standalone != "" {
+		return err
 	}
 	if isV3(c.version) {
 		fmt.Println("trying to initialize the data of etcd")
 	}
 	client, err := etcdhttp.New(conf.etcd)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
 	for _, host := range conf.etcd.Endpoints {
 		if err := checkEtcd(client, host+"/version", conf.prefix); err != nil {
-			fmt.Fprintf(os.Stderr, "request etcd endpoint '%s/version' error, %v\n", host, err)
-			fmt.Fprintln(os.Stderr, "all etcd nodes are unavailable")
-			return 1
+			return fmt.Errorf("request etcd endpoint '%s/version' error, %w\nall etcd nodes are unavailable", host, err)
 		}
 	}
 	for _, dir := range []string{"routes", "upstreams", "services", "plugins"} {
 		pair := map[string][]byte{"key": []byte(conf.prefix + "/" + dir + "/"), "value": []byte("init_dir")}
 		if err := client.Call(context.Background(), "/v3/kv/put", pair, nil); err != nil {
-			fmt.Fprintf(os.Stderr, "got malformed key-put message: %q from etcd\n", err)
-			return 1
+			return fmt.Errorf("got malformed key-put message: %q from etcd", err)
 		}
 	}
-	return 0
+	return nil
 }
 
 // checkEtcd asks for the version twice, as the real command does.
@@ -226,59 +194,41 @@ func checkEtcd(client *etcdhttp.Client, url, prefix string) error {
 }
 
 // start starts a daemon. It believes any live process that nginx.pid names, and
-// exits with 0 when nothing has come of it.
-func (c *cli) start() int {
-	if pid := c.pid(); pid > 0 {
-		if syscall.Kill(pid, 0) == nil {
-			if isV3(c.version) {
-				fmt.Println("the old APISIX is still running, the new one will not start")
-			} else {
-				fmt.Println("APISIX is running...")
-			}
-			return 0
-		}
-		fmt.Printf("nginx.pid exists but there's no corresponding process with pid \t%d\t, the file will be overwritten\n", pid)
+// reports no failure when the daemon has given up.
+func (c *cli) start() error {
+	if pid := masterPid(c.home); pid > 0 && syscall.Kill(pid, 0) == nil {
+		fmt.Println("the old APISIX is still running, the new one will not start")
+		return nil
 	}
-	if code := c.init(); code != 0 {
-		return code
+	if err := c.init(); err != nil {
+		return err
 	}
-	if code := c.initEtcd(); code != 0 {
-		return code
+	if err := c.initEtcd(); err != nil {
+		return err
 	}
-	cmd := c.nginx()
+	cmd := exec.Command(c.openresty, "-p", c.home, "-c", filepath.Join(c.home, "conf/nginx.conf"))
+	cmd.Dir = c.home
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
 	// A daemon's start is over once it listens or has given up.
 	ended := make(chan struct{})
 	go func() { cmd.Wait(); close(ended) }()
-	conf, err := readConfig(c.home)
-	for err == nil && c.pid() != cmd.Process.Pid {
+	for masterPid(c.home) != cmd.Process.Pid {
 		select {
 		case <-ended:
-			return 0
+			return nil
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	if conn, err := net.DialTimeout("tcp", conf.data, time.Second); err == nil {
-		conn.Close()
-	}
-	return 0
+	return nil
 }
 
-func (c *cli) nginx(args ...string) *exec.Cmd {
-	args = append([]string{"-p", c.home, "-c", filepath.Join(c.home, "conf/nginx.conf")}, args...)
-	cmd := exec.Command(c.openresty, args...)
-	cmd.Dir = c.home
-	return cmd
-}
-
-// pid is what logs/nginx.pid says, or 0.
-func (c *cli) pid() int {
-	file, err := os.ReadFile(filepath.Join(c.home, "logs/nginx.pid"))
+// masterPid is what logs/nginx.pid says, or 0.
+func masterPid(home string) int {
+	file, err := os.ReadFile(filepath.Join(home, "logs/nginx.pid"))
 	if err != nil {
 		return 0
 	}
@@ -286,24 +236,15 @@ func (c *cli) pid() int {
 	return pid
 }
 
-func (c *cli) signal(name string) int {
-	cmd := c.nginx("-s", name)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	_ = cmd.Run() // its failure isn't passed on
-	return 0
-}
-
-// restart takes the running one for still running on 2.x, after stopping it.
-func (c *cli) restart() int {
-	fmt.Println("configuration test is successful")
-	pid := c.pid()
-	c.signal("stop")
-	if !isV3(c.version) {
-		fmt.Println("APISIX is running...")
-		return 0
+// signalMaster is openresty -s.
+func signalMaster(home, name string) error {
+	pid := masterPid(home)
+	if pid == 0 {
+		return fmt.Errorf("[error] open() %q failed (2: No such file or directory)", filepath.Join(home, "logs/nginx.pid"))
 	}
-	for pid > 0 && syscall.Kill(pid, 0) == nil {
-		time.Sleep(10 * time.Millisecond)
+	sig := map[string]syscall.Signal{"stop": syscall.SIGTERM, "quit": syscall.SIGQUIT, "reload": syscall.SIGHUP}[name]
+	if err := syscall.Kill(pid, sig); err != nil {
+		return fmt.Errorf("[alert] kill(%d, %d) failed (%w)", pid, sig, err)
 	}
-	return c.start()
+	return nil
 }

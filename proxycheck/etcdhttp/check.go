@@ -1,14 +1,13 @@
 package etcdhttp
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strconv"
 	"strings"
 )
@@ -45,9 +44,9 @@ func (c *Client) Check(ctx context.Context, prefix string) (version string, err 
 
 // version asks one endpoint for its version, which needs no login.
 func (c *Client) version(ctx context.Context, endpoint string) (string, error) {
-	resp, err := c.send(ctx, http.MethodGet, endpoint+"/version", "", nil)
+	resp, err := c.send(ctx, endpoint, "/version", "", nil)
 	if err != nil {
-		return "", c.explain(err)
+		return "", err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
@@ -61,20 +60,12 @@ func (c *Client) version(ctx context.Context, endpoint string) (string, error) {
 	if err := json.Unmarshal(body, &answer); err != nil || answer.Server == "" {
 		return "", notEtcd(endpoint, "/version answers "+summary(body))
 	}
-	if !atLeast34(answer.Cluster) {
+	var major, minor int
+	if _, err := fmt.Sscanf(answer.Cluster, "%d.%d", &major, &minor); err != nil || major < 3 || major == 3 && minor < 4 {
 		return "", hintf("use etcd 3.4 or newer, or leave --etcd out to use the embedded one",
 			"use the etcd at %s: its version is %s (cluster %s) and APISIX needs 3.4.0", endpoint, answer.Server, answer.Cluster)
 	}
 	return answer.Server, nil
-}
-
-// atLeast34 is what APISIX asks of the cluster's version.
-func atLeast34(version string) bool {
-	major, rest, _ := strings.Cut(version, ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	m, err1 := strconv.Atoi(major)
-	n, err2 := strconv.Atoi(minor)
-	return err1 == nil && err2 == nil && (m > 3 || m == 3 && n >= 4)
 }
 
 func notEtcd(endpoint, why string) error {
@@ -84,37 +75,24 @@ func notEtcd(endpoint, why string) error {
 
 // summary is the beginning of an unexpected answer, as one line.
 func summary(body []byte) string {
-	var answer struct {
-		Message string `json:"message"`
-		Error   string `json:"error"`
-	}
+	var answer struct{ Message, Error string }
 	text := strings.Join(strings.Fields(string(body[:min(len(body), enough)])), " ")
 	switch {
 	case text == "":
 		return "nothing"
-	case json.Unmarshal(body, &answer) == nil && answer.Message+answer.Error != "":
-		text = answer.Message
-		if text == "" {
-			text = answer.Error
-		}
-	case bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")):
+	case strings.HasPrefix(text, "<"):
 		return "an HTML page"
+	case json.Unmarshal(body, &answer) == nil:
+		text = cmp.Or(answer.Message, answer.Error, text)
 	}
 	return strconv.Quote(text)
 }
 
 // statusError is an answer other than 200.
-type statusError struct {
-	url, status, text string
-	code              int
-}
+type statusError struct{ endpoint, path, status, text string }
 
 func (e *statusError) Error() string {
-	return fmt.Sprintf("ask etcd: %s answered %s: %s", e.url, e.status, e.text)
-}
-
-func (e *statusError) badToken() bool {
-	return strings.Contains(e.text, "invalid auth token") || strings.Contains(e.text, "revision of auth store is old")
+	return fmt.Sprintf("ask etcd: %s%s answered %s: %s", e.endpoint, e.path, e.status, e.text)
 }
 
 // refusals are the answers that users run into, by what etcd's message holds.
@@ -127,55 +105,36 @@ var refusals = []struct{ said, what, hint string }{
 	{"HTTP request to an HTTPS server", "it speaks https", "write the endpoint as https://"},
 }
 
-// explain adds what to do about the errors that users run into.
-func (c *Client) explain(err error) error {
-	refused, ok := errors.AsType[*statusError](err)
-	if !ok {
-		return explainDial(err)
-	}
+// explain adds what to do about the answers that users run into.
+func explain(e *statusError) error {
 	for _, r := range refusals {
-		if strings.Contains(refused.text, r.said) {
-			return hintf(r.hint, "use the etcd at %s: %s (%s)", hostOf(refused.url), r.what, refused.text)
+		if strings.Contains(e.text, r.said) {
+			return hintf(r.hint, "use the etcd at %s: %s (%s)", e.endpoint, r.what, e.text)
 		}
 	}
-	if refused.code == http.StatusNotFound && strings.Contains(refused.url, "/v3/") {
-		return hintf("start etcd with --enable-grpc-gateway", "use the etcd at %s: its HTTP gateway, which APISIX uses, is off (status 404)", hostOf(refused.url))
+	switch {
+	case e.path == "/version":
+		return notEtcd(e.endpoint, "/version answers "+e.status)
+	case strings.HasPrefix(e.status, "404 "):
+		return hintf("start etcd with --enable-grpc-gateway", "use the etcd at %s: its HTTP gateway, which APISIX uses, is off (status 404)", e.endpoint)
 	}
-	if strings.HasSuffix(refused.url, "/version") {
-		return notEtcd(hostOf(refused.url), "/version answers "+refused.status)
-	}
-	return err
+	return e
 }
 
-// hostOf is the endpoint of a request's URL.
-func hostOf(url string) string {
-	for _, path := range []string{"/v3/", "/version"} {
-		if i := strings.LastIndex(url, path); i >= 0 {
-			return url[:i]
-		}
-	}
-	return url
-}
-
-// explainDial adds what to do about an etcd that doesn't answer.
-func explainDial(err error) error {
-	if err == nil {
-		return nil
-	}
+// dialHint says what to do about an etcd that doesn't answer.
+func dialHint(err error) string {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, otherName := errors.AsType[x509.HostnameError](err)
-	hint := "see that etcd runs and answers, or start one with armrepro etcd; --etcd takes its client URLs"
-	switch text := err.Error(); {
+	text := err.Error()
+	switch {
 	case unknown:
-		hint = "pass the authority that signed etcd's certificate as --etcd-cacert"
+		return "pass the authority that signed etcd's certificate as --etcd-cacert"
 	case otherName:
-		hint = "name etcd in --etcd as its certificate does"
-	case strings.Contains(text, "HTTP response to HTTPS client"):
-		hint = "write the endpoint as http://"
-	case errors.Is(err, io.EOF):
-		hint = "see whether it speaks http or https"
+		return "name etcd in --etcd as its certificate does"
 	case strings.Contains(text, "tls: certificate required"), strings.Contains(text, "tls: bad certificate"):
-		hint = "pass a client certificate that etcd accepts as --etcd-cert and --etcd-key"
+		return "pass a client certificate that etcd accepts as --etcd-cert and --etcd-key"
+	case strings.Contains(text, "HTTP response to HTTPS client"), errors.Is(err, io.EOF):
+		return "see whether it speaks http or https"
 	}
-	return &Error{err: err, hint: hint}
+	return "see that etcd runs and answers, or start one with armrepro etcd; --etcd takes its client URLs"
 }

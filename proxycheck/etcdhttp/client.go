@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -23,9 +22,6 @@ type Client struct {
 	// last is the endpoint that answered last, and is asked first.
 	last atomic.Uint32
 	http *http.Client
-	// token proves the login; it is made when it is first needed.
-	mu    sync.Mutex
-	token string
 }
 
 // New makes a client. It reads the certificates and asks nothing yet.
@@ -98,10 +94,13 @@ func (c *Client) Post(ctx context.Context, path string, request any) (*http.Resp
 	count := uint32(len(c.cfg.Endpoints))
 	for i := range count {
 		at := (first + i) % count
-		resp, err := c.postTo(ctx, c.cfg.Endpoints[at], path, body)
+		token, err := c.login(ctx, c.cfg.Endpoints[at])
 		if err == nil {
-			c.last.Store(at)
-			return resp, nil
+			var resp *http.Response
+			if resp, err = c.send(ctx, c.cfg.Endpoints[at], path, token, body); err == nil {
+				c.last.Store(at)
+				return resp, nil
+			}
 		}
 		if e, ok := errors.AsType[*Error](err); ok && e.final {
 			return nil, err
@@ -111,52 +110,37 @@ func (c *Client) Post(ctx context.Context, path string, request any) (*http.Resp
 	return nil, errors.Join(errs...)
 }
 
-// postTo asks one endpoint, and logs in anew where etcd has forgotten the token.
-func (c *Client) postTo(ctx context.Context, endpoint, path string, body []byte) (*http.Response, error) {
-	for first := true; ; first = false {
-		token, err := c.login(ctx, endpoint)
-		if err != nil {
-			return nil, err
-		}
-		resp, err := c.send(ctx, http.MethodPost, endpoint+path, token, body)
-		if refused, ok := errors.AsType[*statusError](err); !ok || !refused.badToken() || !first {
-			return resp, c.explain(err)
-		}
-		c.mu.Lock()
-		c.token = ""
-		c.mu.Unlock()
-	}
-}
-
-// login returns the token to ask with, empty where no user is needed.
-func (c *Client) login(ctx context.Context, endpoint string) (string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cfg.User == "" || c.token != "" {
-		return c.token, nil
+// login returns the token to ask an endpoint with, empty where no user is needed.
+// Tokens end after a while and with every change of a user, so none is kept: the
+// requests are few.
+func (c *Client) login(ctx context.Context, endpoint string) (token string, err error) {
+	if c.cfg.User == "" {
+		return "", nil
 	}
 	body, err := json.Marshal(map[string]string{"name": c.cfg.User, "password": c.cfg.Password})
 	if err != nil {
 		return "", fmt.Errorf("log in to etcd: %w", err)
 	}
-	resp, err := c.send(ctx, http.MethodPost, endpoint+"/v3/auth/authenticate", "", body)
+	resp, err := c.send(ctx, endpoint, "/v3/auth/authenticate", "", body)
 	if err != nil {
-		return "", c.explain(err)
+		return "", err
 	}
 	defer resp.Body.Close()
-	var answer struct {
-		Token string `json:"token"`
-	}
+	var answer struct{ Token string }
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Token == "" {
 		return "", fmt.Errorf("log in to the etcd at %s: its answer holds no token", endpoint)
 	}
-	c.token = answer.Token
-	return c.token, nil
+	return answer.Token, nil
 }
 
-// send makes one request. An answer other than 200 is a *statusError.
-func (c *Client) send(ctx context.Context, method, url, token string, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+// send makes one request: a POST, or a GET without a body. An answer other than
+// 200 is an error.
+func (c *Client) send(ctx context.Context, endpoint, path, token string, body []byte) (*http.Response, error) {
+	method := http.MethodPost
+	if body == nil {
+		method = http.MethodGet
+	}
+	req, err := http.NewRequestWithContext(ctx, method, endpoint+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("ask etcd: %w", err)
 	}
@@ -166,12 +150,12 @@ func (c *Client) send(ctx context.Context, method, url, token string, body []byt
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask etcd: %w", err)
+		return nil, &Error{err: fmt.Errorf("ask etcd: %w", err), hint: dialHint(err)}
 	}
-	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, enough))
-		resp.Body.Close()
-		return nil, &statusError{url: url, status: resp.Status, code: resp.StatusCode, text: summary(text)}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
 	}
-	return resp, nil
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, enough))
+	return nil, explain(&statusError{endpoint: endpoint, path: path, status: resp.Status, text: summary(text)})
 }

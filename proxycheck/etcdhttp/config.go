@@ -45,11 +45,15 @@ func (c Config) HTTPS() bool {
 
 // Redact hides the user info of a URL, also of one that can't be parsed.
 func Redact(s string) string {
-	begin, end := strings.Index(s, "//"), strings.LastIndex(s, "@")
-	if begin < 0 || end < begin {
+	end := strings.LastIndex(s, "@")
+	if end < 0 {
 		return s
 	}
-	return s[:begin] + "//***" + s[end:]
+	scheme, _, found := strings.Cut(s[:end], "://")
+	if !found {
+		return "***" + s[end:]
+	}
+	return scheme + "://***" + s[end:]
 }
 
 // Error is an error with a line for the user on what to do about it.

@@ -22,6 +22,15 @@ const (
 	chunkTrailer
 )
 
+const (
+	errChunkLine   Error = "chunk size line over 4 KiB"
+	errTrailer     Error = "trailer section over 64 KiB"
+	errChunkSize   Error = "chunk size that is no hexadecimal number below 2^63"
+	errChunkLength Error = "chunk that is longer or shorter than its size"
+	// A bare LF here is how request smuggling begins (CVE-2025-22871).
+	errChunkEnd Error = "line of a chunked body that ends without CRLF"
+)
+
 // maxChunkLine bounds a chunk's size line with its extensions.
 const maxChunkLine = 4096
 
@@ -41,15 +50,14 @@ func (c *Chunked) Next(data []byte) (payload []byte, used int, done bool, err er
 	if err := c.checkOverhead(); err != nil || !complete {
 		return nil, used, false, err
 	}
-	// A bare LF here is how request smuggling begins (CVE-2025-22871).
 	if !crlf {
-		return nil, used, false, ErrMalformed
+		return nil, used, false, errChunkEnd
 	}
 	switch c.state {
 	case chunkSize:
 		size, ok := parseChunkSize(text)
 		if !ok {
-			return nil, used, false, ErrMalformed
+			return nil, used, false, errChunkSize
 		}
 		c.remain, c.state, c.overhead = size, chunkData, 0
 		if size == 0 {
@@ -57,7 +65,7 @@ func (c *Chunked) Next(data []byte) (payload []byte, used int, done bool, err er
 		}
 	case chunkEnd:
 		if len(text) > 0 {
-			return nil, used, false, ErrMalformed
+			return nil, used, false, errChunkLength
 		}
 		c.state, c.overhead = chunkSize, 0
 	case chunkTrailer:
@@ -71,10 +79,11 @@ func (c *Chunked) Next(data []byte) (payload []byte, used int, done bool, err er
 func (c *Chunked) checkOverhead() error {
 	switch {
 	case c.state == chunkEnd && c.overhead > 2:
-		return ErrMalformed
-	case c.state == chunkSize && c.overhead > maxChunkLine,
-		c.overhead > maxHeader:
-		return ErrTooLarge
+		return errChunkLength
+	case c.state == chunkSize && c.overhead > maxChunkLine:
+		return errChunkLine
+	case c.overhead > maxHeader:
+		return errTrailer
 	}
 	return nil
 }

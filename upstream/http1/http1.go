@@ -2,16 +2,14 @@
 // pieces of any size, keeping no more than one line.
 package http1
 
-import (
-	"bytes"
-	"errors"
-)
+import "bytes"
 
-// ErrMalformed is a message that breaks HTTP's framing rules.
-var ErrMalformed = errors.New("malformed HTTP message")
+// Error says in words how a message breaks HTTP's framing rules.
+type Error string
 
-// ErrTooLarge is a header section, trailer section or line over its limit.
-var ErrTooLarge = errors.New("HTTP header or chunk line is too large")
+func (e Error) Error() string { return string(e) }
+
+const errHeader Error = "header section over 64 KiB"
 
 const (
 	// maxHeader bounds a header or trailer section. net/http's server
@@ -149,7 +147,7 @@ func (h *Head) Next(data []byte) (text []byte, used int, complete bool, err erro
 	text, used, _, complete = h.line.next(data)
 	h.size += int32(min(used, maxHeader+1))
 	if h.size > maxHeader {
-		return nil, used, false, ErrTooLarge
+		return nil, used, false, errHeader
 	}
 	if complete {
 		h.cut = h.line.cut

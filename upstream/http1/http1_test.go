@@ -48,8 +48,8 @@ func TestHead(t *testing.T) {
 		{name: "cut for its CR", input: a(maxLine) + "\r\n", lines: []string{a(maxLine) + "+"}},
 		{name: "cut", input: a(maxLine+1) + "\n" + a(2*maxLine) + "\r\nb\r\n", lines: []string{a(maxLine) + "+", a(maxLine) + "+", "b"}},
 		{name: "largest", input: a(maxHeader-2) + "\n\n", lines: []string{a(maxLine) + "+", ""}},
-		{name: "too large", input: a(maxHeader-1) + "\n\n", lines: []string{a(maxLine) + "+"}, err: ErrTooLarge},
-		{name: "endless line", input: a(maxHeader + 1), err: ErrTooLarge},
+		{name: "too large", input: a(maxHeader-1) + "\n\n", lines: []string{a(maxLine) + "+"}, err: errHeader},
+		{name: "endless line", input: a(maxHeader + 1), err: errHeader},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestErrorsRepeat(t *testing.T) {
 	for i := range 3 {
 		_, _, _, headErr := h.Next(piece)
 		_, _, _, chunkErr := c.Next(piece)
-		if i > 0 && headErr != ErrTooLarge || chunkErr != ErrTooLarge {
+		if i > 0 && headErr != errHeader || chunkErr != errChunkLine {
 			t.Errorf("after %d pieces: %v and %v", i+1, headErr, chunkErr)
 		}
 	}

@@ -1,4 +1,4 @@
-package gateway
+package apisixtest
 
 import (
 	"bufio"
@@ -68,50 +68,51 @@ func readTranscript(t *testing.T, name, upstream string) []recorded {
 	return all
 }
 
-// TestAnswersAsRecorded makes the requests that were made of a real APISIX and
+// TestAnswersAsRecorded makes the requests that were made of a real APISIX, and
 // compares the answers: status, headers, and JSON but for times and revisions.
 func TestAnswersAsRecorded(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		dialect Dialect
-		file    string
-		least   int // requests in it
+		name, version string
+		start         func(t *testing.T, version string) *running
 	}{
-		{V2, "testdata/admin-2.15.0.txt", 25},
-		{V3, "testdata/admin-3.18.0.txt", 25},
+		{"2.15.0", "2.15.0", startFake},
+		{"3.18.0", "3.18.0", startFake},
+		{"built-in", "3.18.0", startBuiltin},
 	} {
-		t.Run(test.dialect.String(), func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			cfg := testConfig(t, test.dialect)
-			s := startTest(t, cfg)
-			all := readTranscript(t, test.file, startUpstream(t))
-			if len(all) < test.least {
+			r := test.start(t, test.version)
+			all := readTranscript(t, "testdata/admin-"+test.version+".txt", startUpstream(t))
+			const least = 25
+			if len(all) < least {
 				t.Fatalf("%d requests in the transcript", len(all))
 			}
 			for _, rec := range all {
-				compareWithRecorded(t, s, cfg, rec)
+				compareWithRecorded(t, r, rec)
 			}
 		})
 	}
 }
 
-func compareWithRecorded(t *testing.T, s *Server, cfg Config, rec recorded) {
+func compareWithRecorded(t *testing.T, r *running, rec recorded) {
 	t.Helper()
-	base := s.URL()
-	if strings.HasPrefix(rec.path, adminPath) {
-		base = s.AdminURL()
+	url := r.data + rec.path
+	isAdmin := strings.HasPrefix(rec.path, adminPath)
+	if isAdmin {
+		url = r.admin + rec.path
 	}
 	// The data plane learns of a change a moment after the Admin API has
 	// accepted it.
 	deadline := time.Now().Add(patience)
 	for {
-		got := do(t, rec.method, base+rec.path, rec.header, rec.body)
-		diff := cmp.Diff(comparable(t, rec.want, "/apisix"), comparable(t, got, cfg.Prefix))
+		got := ask(t, rec.method, url, rec.header, rec.body)
+		diff := cmp.Diff(comparable(t, rec.want, "/apisix"), comparable(t, got, r.prefix))
 		if diff == "" {
-			checkSlashes(t, rec.title, cfg.Dialect, got)
+			checkSlashes(t, rec.title, r.version, got)
 			return
 		}
-		if base != s.URL() || rec.method != http.MethodGet || time.Now().After(deadline) {
+		if isAdmin || rec.method != http.MethodGet || time.Now().After(deadline) {
 			t.Errorf("%s (-recorded +answered):\n%s", rec.title, diff)
 			return
 		}
@@ -185,13 +186,16 @@ func withoutVolatile(v any, prefix string) any {
 }
 
 // checkSlashes: the Admin API of 2.x escapes slashes, nothing else does.
-func checkSlashes(t *testing.T, title string, d Dialect, a answer) {
+func checkSlashes(t *testing.T, title, version string, a answer) {
 	t.Helper()
 	if a.header.Get("Content-Type") != "application/json" {
 		return
 	}
-	all, escaped := strings.Count(a.body, "/"), strings.Count(a.body, `\/`)
-	if want := map[Dialect]int{V2: all, V3: 0}[d]; escaped != want {
-		t.Errorf("%s: %d of %d slashes are escaped, want %d: %s", title, escaped, all, want, a.body)
+	want := 0
+	if !isV3(version) {
+		want = strings.Count(a.body, "/")
+	}
+	if escaped := strings.Count(a.body, `\/`); escaped != want {
+		t.Errorf("%s: %d slashes are escaped, want %d: %s", title, escaped, want, a.body)
 	}
 }

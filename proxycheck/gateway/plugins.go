@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -9,6 +10,63 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
+
+// maxClients is how many clients' windows are kept before those that are over
+// are dropped.
+const maxClients = 4096
+
+// limiter is the plugin limit-count with the policy local: so many requests of
+// one client in a window that begins with its first.
+type limiter struct {
+	*limitSpec
+	limit   []string // the header X-RateLimit-Limit
+	mu      sync.Mutex
+	windows map[string]*limitWindow
+}
+
+type limitWindow struct {
+	left int64
+	end  time.Time
+}
+
+func newLimiter(s *limitSpec) *limiter {
+	return &limiter{
+		limitSpec: s,
+		limit:     []string{strconv.FormatInt(s.Count, 10)},
+		windows:   map[string]*limitWindow{},
+	}
+}
+
+// take counts one request of client at now. It returns how many are left in
+// the window, when that ends, and whether the request may pass.
+func (l *limiter) take(client string, now time.Time) (left int64, end time.Time, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.windows[client]
+	if w == nil || !now.Before(w.end) {
+		if w == nil && len(l.windows) >= maxClients {
+			maps.DeleteFunc(l.windows, func(_ string, w *limitWindow) bool { return !now.Before(w.end) })
+		}
+		w = &limitWindow{left: l.Count, end: now.Add(time.Duration(l.Seconds) * time.Second)}
+		l.windows[client] = w
+	}
+	if w.left == 0 {
+		return 0, w.end, false
+	}
+	w.left--
+	return w.left, w.end, true
+}
+
+// header adds the quota headers.
+func (l *limiter) header(h http.Header, left int64, end, now time.Time) {
+	if !l.Headers {
+		return
+	}
+	h["X-RateLimit-Limit"] = l.limit
+	h["X-RateLimit-Remaining"] = []string{strconv.FormatInt(left, 10)}
+	seconds := (end.Sub(now) + time.Second - 1) / time.Second
+	h["X-RateLimit-Reset"] = []string{strconv.FormatInt(int64(seconds), 10)}
+}
 
 // metricsPath is where APISIX has its metrics.
 const metricsPath = "/apisix/prometheus/metrics"
@@ -36,7 +94,7 @@ type series struct {
 	status sync.Map // int → prometheus.Counter
 }
 
-func newMetrics(conns *connCounts, reachable func() bool) *metrics {
+func newMetrics(reachable func() bool) *metrics {
 	route := []string{"route", "service", "consumer", "node"}
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
@@ -54,40 +112,23 @@ func newMetrics(conns *connCounts, reachable func() bool) *metrics {
 			Buckets: latencyBuckets,
 		}, append([]string{"type"}, route...)),
 	}
-	m.registry.MustRegister(m.status, m.bandwidth, m.latency)
-	m.gauge("apisix_etcd_reachable", "Whether etcd answers: 0 is no", nil, func() float64 {
+	up := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "apisix_etcd_reachable",
+		Help: "Whether etcd answers: 0 is no",
+	}, func() float64 {
 		if reachable() {
 			return 1
 		}
 		return 0
 	})
-	m.gauge("apisix_http_requests_total", "Client requests since the start", nil,
-		func() float64 { return float64(conns.requests.Load()) })
-	for state, value := range map[string]func() float64{
-		"accepted": func() float64 { return float64(conns.accepted.Load()) },
-		"handled":  func() float64 { return float64(conns.accepted.Load()) },
-		"active": func() float64 {
-			return float64(conns.reading.Load() + conns.writing.Load() + conns.waiting.Load())
-		},
-		"reading": func() float64 { return float64(conns.reading.Load()) },
-		"writing": func() float64 { return float64(conns.writing.Load()) },
-		"waiting": func() float64 { return float64(conns.waiting.Load()) },
-	} {
-		m.gauge("apisix_nginx_http_current_connections", "Client connections by state",
-			prometheus.Labels{"state": state}, value)
-	}
+	m.registry.MustRegister(m.status, m.bandwidth, m.latency, up)
 	return m
-}
-
-func (m *metrics) gauge(name, help string, labels prometheus.Labels, value func() float64) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value))
 }
 
 // of returns the series of a route and a node, which is empty where no node
 // was asked.
 func (m *metrics) of(r *route, n *balanced) *series {
-	key := seriesKey{label: r.label, uri: r.uri}
+	key := seriesKey{label: r.label, uri: r.URI}
 	if n != nil {
 		key.node = n.host
 	}
@@ -119,7 +160,7 @@ func (m *metrics) observe(r *route, n *balanced, conn *clientConn, code int, tot
 		if n != nil {
 			node = n.host
 		}
-		counter = m.status.WithLabelValues(strconv.Itoa(code), r.uri, "", r.label, "", "", node)
+		counter = m.status.WithLabelValues(strconv.Itoa(code), r.URI, "", r.label, "", "", node)
 		s.status.Store(code, counter)
 	}
 	counter.(prometheus.Counter).Inc()
