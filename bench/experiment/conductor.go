@@ -27,7 +27,6 @@ type conductor struct {
 
 	fit        *fitness
 	etcdConfig proxycheck.Etcd
-	folder     *proxycheck.Folder
 	etcd       *embed.Server
 	upstream   *process.Process
 	control    net.Conn // to the upstream
@@ -152,12 +151,8 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 		return nil
 	}
 	begin := time.Now()
-	var err error
-	if c.folder, err = proxycheck.NewFolder("etcd"); err != nil {
-		return err
-	}
 	listen := loopback(c.cfg.Ports.Etcd)
-	server, err := embed.Start(ctx, embed.Config{Listen: listen, Dir: c.folder.Path(), Logger: c.log})
+	server, err := embed.Start(ctx, embed.Config{Listen: listen, Logger: c.log})
 	if err != nil {
 		return proxycheck.ExplainListen(err, "--etcd-port", listen)
 	}
@@ -220,10 +215,6 @@ func (c *conductor) tearDown() error {
 	if c.etcd != nil {
 		errs = append(errs, c.etcd.Close())
 		c.etcd = nil
-	}
-	if c.folder != nil {
-		errs = append(errs, c.folder.Remove())
-		c.folder = nil
 	}
 	return errors.Join(errs...)
 }

@@ -44,6 +44,9 @@ type record struct {
 	Note string `json:"note,omitempty"`
 }
 
+// EtcdData is the kind of folder that holds the embedded etcd's data.
+const EtcdData = "etcd"
+
 const (
 	lockName     = "lock"
 	lockMagic    = "this folder is removed when its process has ended"
@@ -87,11 +90,20 @@ func TempDirs(dir string) ([]string, error) {
 }
 
 // NewFolder makes a folder for this user alone in the first of parents where
-// that is possible. Its name begins with the kind, a word of lower-case letters.
-func NewFolder(kind string, parents ...string) (*Folder, error) {
+// that is possible. Its name begins with the kind, a word of lower-case letters;
+// note is for whoever takes the folder over.
+func NewFolder(kind, note string, parents ...string) (*Folder, error) {
+	self, err := readStat(os.DirFS("/"), os.Getpid())
+	if err != nil {
+		return nil, fmt.Errorf("learn when this process was started: %w", err)
+	}
 	var errs []error
 	for _, parent := range parents {
-		f, err := newFolder(filepath.Join(parent, folderPrefix+kind+"-"+newID()))
+		dir := filepath.Join(parent, folderPrefix+kind+"-"+newID())
+		f := &Folder{dir: dir, record: record{
+			Magic: lockMagic, Folder: dir, PID: os.Getpid(), Started: self.started, Note: note,
+		}}
+		err := f.make()
 		if err == nil {
 			return f, nil
 		}
@@ -106,24 +118,19 @@ func newID() string {
 	return hex.EncodeToString(b)
 }
 
-func newFolder(dir string) (*Folder, error) {
-	self, err := readStat(os.DirFS("/"), os.Getpid())
-	if err != nil {
-		return nil, fmt.Errorf("learn when this process was started: %w", err)
+func (f *Folder) make() error {
+	if err := os.Mkdir(f.dir, 0o700); err != nil {
+		return err
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, err
-	}
-	f := &Folder{dir: dir, record: record{Magic: lockMagic, Folder: dir, PID: os.Getpid(), Started: self.Started}}
 	// The umask may have taken more than others' rights.
-	err = os.Chmod(dir, 0o700)
+	err := os.Chmod(f.dir, 0o700)
 	if err == nil {
 		err = f.takeLock()
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Remove())
+		return errors.Join(err, f.Remove())
 	}
-	return f, nil
+	return nil
 }
 
 // takeLock locks and writes the lock file before that gets its name, so that
@@ -165,14 +172,8 @@ func (f *Folder) write() error {
 // Path is the folder's.
 func (f *Folder) Path() string { return f.dir }
 
-// Note is what SetNote noted.
+// Note is what it was made with.
 func (f *Folder) Note() string { return f.record.Note }
-
-// SetNote notes what else has to be taken away with the folder.
-func (f *Folder) SetNote(note string) error {
-	f.record.Note = note
-	return f.write()
-}
 
 // Own notes that the folder's processes are p and those that it starts.
 func (f *Folder) Own(p *Process) error {
@@ -192,7 +193,7 @@ func (f *Folder) Remove() error {
 		f.lock.Close()
 	}
 	if err != nil {
-		return &LeftBehind{Left: []Left{{"folder " + f.dir, "rm -rf " + f.dir}}, Err: err}
+		return &LeftBehind{Left: []Left{{What: "folder " + f.dir, How: CommandLine("rm", "-rf", f.dir)}}, Err: err}
 	}
 	return nil
 }
@@ -272,7 +273,7 @@ func (f *Folder) isLeft() bool {
 		return false
 	}
 	maker, err := readStat(os.DirFS("/"), f.PID)
-	return f.PID == 0 || err != nil || maker.Started != f.Started
+	return f.PID == 0 || err != nil || maker.started != f.Started
 }
 
 // ownedByUs says whether the file belongs to the user this process runs as.
@@ -281,27 +282,23 @@ func ownedByUs(info os.FileInfo) bool {
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// endTimeout is how long the processes of a folder may take to end. Their
-// parent's death told them to, and nginx takes up to 2 s.
-const endTimeout = 5 * time.Second
-
 // End waits until the folder's processes have ended, and kills those that
-// outlast half of endTimeout. If some don't end, the error is a *LeftBehind.
-func (f *Folder) End(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+// outlast patience. If some don't end even so, the error is a *LeftBehind.
+func (f *Folder) End(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience+killTimeout)
 	defer cancel()
-	patience := time.Now().Add(endTimeout / 2)
+	kill := time.Now().Add(patience)
 	seen := map[int]bool{}
 	err := Poll(ctx, endEvery, func() error {
 		for _, pid := range f.processes() {
 			seen[pid] = true
-			if time.Now().After(patience) {
+			if time.Now().After(kill) {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
 		// An ending process loses its folder before its sockets.
 		for pid := range seen {
-			if !Running(pid) {
+			if !Running(os.DirFS("/"), pid) {
 				delete(seen, pid)
 			}
 		}
@@ -313,11 +310,7 @@ func (f *Folder) End(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	e := &LeftBehind{Err: err}
-	for _, pid := range slices.Sorted(maps.Keys(seen)) {
-		e.Left = append(e.Left, Left{fmt.Sprintf("process %d", pid), fmt.Sprintf("kill -9 %d", pid)})
-	}
-	return e
+	return leftProcesses(err, slices.Sorted(maps.Keys(seen))...)
 }
 
 // endEvery is the time between two looks at ending processes.
@@ -333,7 +326,7 @@ func (f *Folder) processes() []int {
 	procs, _ := List(os.DirFS("/"))
 	var pids []int
 	for _, p := range procs {
-		if !slices.Contains(f.Groups, p.Group) || p.Started < f.Started {
+		if !slices.Contains(f.Groups, p.group) || p.started < f.Started {
 			continue
 		}
 		cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", p.PID))
