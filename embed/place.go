@@ -18,16 +18,15 @@ func splitListen(listen string) (host string, port int, err error) {
 		listen = DefaultListen
 	}
 	host, text, err := net.SplitHostPort(listen)
+	var number uint64
+	if err == nil {
+		if number, err = strconv.ParseUint(text, 10, 16); err != nil {
+			err = fmt.Errorf("port %q is not a number from 0 to 65535", text)
+		}
+	}
 	if err != nil {
 		return "", 0, &hintError{
 			err:  fmt.Errorf("read etcd's address %q: %w", listen, err),
-			hint: "give it as host:port, such as " + DefaultListen,
-		}
-	}
-	number, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		return "", 0, &hintError{
-			err:  fmt.Errorf("read etcd's address %q: port %q is not a number from 0 to 65535", listen, text),
 			hint: "give it as host:port, such as " + DefaultListen,
 		}
 	}
@@ -63,18 +62,18 @@ func freePort(host string) (int, error) {
 func makeFolder(parent string, need uint64) (*process.Folder, error) {
 	parents, err := process.TempDirs(parent)
 	if err != nil {
-		return nil, explain(err, "")
+		return nil, explain(err, "", parent)
 	}
 	folder, err := process.NewFolder(process.EtcdData, "", parents...)
 	if err != nil {
-		return nil, explain(fmt.Errorf("make its data folder: %w", err), "")
+		return nil, explain(fmt.Errorf("make its data folder: %w", err), "", parent)
 	}
 	free, err := process.FreeDisk(folder.Path())
 	if err == nil && free < need {
 		err = &hintError{
 			err: fmt.Errorf("start etcd: %d MiB free in %s, at least %d MiB are needed",
 				free>>20, folder.Path(), need>>20),
-			hint: "free some space there, or set TMPDIR to a folder on another disk",
+			hint: "free some space there, or " + chooseFolder(parent) + " on another disk",
 		}
 	}
 	if err != nil {
@@ -83,8 +82,17 @@ func makeFolder(parent string, need uint64) (*process.Folder, error) {
 	return folder, nil
 }
 
+// chooseFolder says how to choose another folder than parent: TMPDIR has no effect
+// where one was given.
+func chooseFolder(parent string) string {
+	if parent != "" {
+		return "choose a folder"
+	}
+	return "set TMPDIR to a folder"
+}
+
 // explain names the cause of a failed start and what to do about it.
-func explain(err error, address string) error {
+func explain(err error, address, parent string) error {
 	hint := ""
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -93,10 +101,10 @@ func explain(err error, address string) error {
 	case errors.As(err, new(*net.OpError)) && errors.Is(err, fs.ErrPermission):
 		hint = "use a port from 1024 on, or run as root"
 	case errors.Is(err, syscall.ENOSPC):
-		hint = "free some space there, or set TMPDIR to a folder on another disk"
+		hint = "free some space there, or " + chooseFolder(parent) + " on another disk"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS),
 		errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		hint = "set TMPDIR to a folder that exists and can be written to"
+		hint = chooseFolder(parent) + " that exists and can be written to"
 	case errors.Is(err, errDied):
 		hint = "run again with --log-level debug to see what led to it"
 	}
