@@ -280,7 +280,7 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	saveErr := saved.write(func(w io.Writer) error {
 		return report.Write(w, "json", []bench.Result{*result}, report.Options{})
 	})
-	if outErr := errors.Join(saveErr, o.output.print(out, o.logs.color(out), *result)); outErr != nil {
+	if outErr := errors.Join(saveErr, o.output.printRun(out, o.logs.color(out), *result)); outErr != nil {
 		return errors.Join(err, outErr)
 	}
 	if err == nil && result.Verdict == bench.Invalid {

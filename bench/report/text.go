@@ -244,9 +244,14 @@ func deal(g grid, n int) []grid {
 		for _, old := range g.groups {
 			cutGroup := group{title: old.title}
 			for _, r := range old.rows {
-				cutGroup.rows = append(cutGroup.rows, row{r.label, r.cells[from:to]})
+				// Few rows have an average.
+				if cells := r.cells[from:to]; strings.Join(cells, "") != "" {
+					cutGroup.rows = append(cutGroup.rows, row{r.label, cells})
+				}
 			}
-			part.groups = append(part.groups, cutGroup)
+			if len(cutGroup.rows) > 0 {
+				part.groups = append(part.groups, cutGroup)
+			}
 		}
 		parts = append(parts, part)
 	}
