@@ -142,6 +142,7 @@ func csvText(s string) string {
 // csvFloat prints the shortest decimal that reads back as v.
 func csvFloat(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
+// csvFigure leaves the field empty for a missing figure.
 func csvFigure[T any](v *T, format func(T) string) string {
 	if v == nil {
 		return ""
@@ -149,7 +150,7 @@ func csvFigure[T any](v *T, format func(T) string) string {
 	return format(*v)
 }
 
-// csvPositive leaves the field empty for the zero of an unknown figure.
+// csvPositive does so for the zero of an unknown one.
 func csvPositive[T int | uint64 | float64](n T, format func(T) string) string {
 	if n <= 0 {
 		return ""

@@ -19,6 +19,12 @@ const (
 	yellow = "33"
 )
 
+// colors are those of every verdict.
+var colors = map[bench.Verdict]string{
+	bench.Valid: green, bench.ValidWithWarnings: yellow, bench.Disturbed: yellow,
+	bench.Interrupted: red, bench.Invalid: red,
+}
+
 // textPrinter lays a view out for a terminal.
 type textPrinter struct {
 	out   strings.Builder
@@ -54,7 +60,7 @@ func (p *textPrinter) view(v view) {
 	p.out.WriteByte('\n')
 	p.lines(v.legend, 0, "")
 	p.out.WriteByte('\n')
-	p.lines(v.verdict, 0, levelColor(v.level))
+	p.lines(v.verdict, 0, colors[v.standing])
 	for i, w := range v.warnings {
 		p.warning(i+1, w)
 	}
@@ -66,18 +72,6 @@ func (p *textPrinter) view(v view) {
 		p.out.WriteByte('\n')
 		p.section(s)
 	}
-}
-
-func levelColor(l level) string {
-	switch l {
-	case good:
-		return green
-	case caution:
-		return yellow
-	case bad:
-		return red
-	}
-	return ""
 }
 
 // paint puts s in a color, if colors are wanted.

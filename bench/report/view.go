@@ -18,23 +18,14 @@ type view struct {
 	// legend says how the figures of the tables are meant.
 	legend  string
 	control string
-	level   level
-	verdict string
+	// standing is what verdict says in words.
+	standing bench.Verdict
+	verdict  string
 	// warnings are numbered from 1 in the order in which they are listed.
 	warnings   []bench.Warning
 	references []grid
 	sections   []section
 }
-
-// level is how much weight a line has.
-type level int
-
-const (
-	plain level = iota
-	good
-	caution
-	bad
-)
 
 // grid is a table. Every row has as many cells as the header has.
 type grid struct {
@@ -86,7 +77,7 @@ func newView(r bench.Result, opts Options) (view, error) {
 		warnings: r.Warnings,
 		sections: []section{machineSection(r), settingsSection(r)},
 		legend:   legend(r),
-		level:    levels[standing(r)],
+		standing: standing(r),
 		verdict:  verdict(r),
 	}
 	for _, s := range r.Scenarios {
@@ -148,7 +139,7 @@ func isBuiltin(g bench.GatewayInfo) bool { return g.Kind == "builtin" }
 // standing is the verdict on r, or a worse one where its warnings ask for that or
 // its verdict is none.
 func standing(r bench.Result) bench.Verdict {
-	_, known := levels[r.Verdict]
+	_, known := colors[r.Verdict]
 	switch {
 	case !known || slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Invalid }):
 		return bench.Invalid
@@ -162,11 +153,6 @@ func standing(r bench.Result) bench.Verdict {
 func counts(r bench.Result) bool {
 	v := standing(r)
 	return v == bench.Valid || v == bench.ValidWithWarnings
-}
-
-var levels = map[bench.Verdict]level{
-	bench.Valid: good, bench.ValidWithWarnings: caution, bench.Disturbed: caution,
-	bench.Invalid: bad, bench.Interrupted: bad,
 }
 
 // verdict says in words whether the figures count.
