@@ -95,6 +95,22 @@ func newView(r bench.Result, opts Options) (view, error) {
 	return v, nil
 }
 
+// printViews puts each result into words and hands it to print, with a rule between
+// one and the next.
+func printViews(out *strings.Builder, results []bench.Result, opts Options, rule string, print func(view)) error {
+	for i, r := range results {
+		v, err := newView(r, opts)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			out.WriteString("\n" + rule + "\n\n")
+		}
+		print(v)
+	}
+	return nil
+}
+
 // legend says how the latencies are meant.
 func legend(r bench.Result) string {
 	if r.Settings.Rate > 0 || r.Settings.RateShare > 0 {
