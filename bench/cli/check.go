@@ -81,7 +81,7 @@ func writeFindings(w io.Writer, f *experiment.Findings) error {
 		fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
 	m := f.Machine
-	line("machine", "%s, %s, cores: %d, %.1f GiB", cmp.Or(m.CPU.Product, "unknown CPU"), cmp.Or(m.CPU.Core, "unknown core"), m.Cores, float64(m.MemoryBytes)/(1<<30))
+	line("machine", "%s, %s, cores: %d, %.1f GiB", cmp.Or(m.CPU.Product, "unknown CPU"), cmp.Or(m.CPU.CoreName(), "unknown core"), m.Cores, float64(m.MemoryBytes)/(1<<30))
 	switch {
 	case f.Etcd.Embedded:
 		line("etcd", "%s, embedded", f.Etcd.Version)

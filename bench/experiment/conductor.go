@@ -49,7 +49,7 @@ func (c *conductor) setUp(ctx context.Context) error {
 	}
 	m, evidence := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts(), Calibrate: true})
 	c.result.Machine = m
-	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.Core)).Int("cores", m.Cores).Bool("emulated", m.Emulated).Msg("machine")
+	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.CoreName())).Int("cores", m.Cores).Bool("emulated", m.Emulated).Msg("machine")
 	var err error
 	if c.fit, err = newFitness(m, evidence, c.cfg.Settings.Workers, c.cfg.Pin); err != nil {
 		return err
@@ -198,14 +198,22 @@ func ending(p *process.Process) error {
 }
 
 // tearDown takes everything down again, in the reverse order: the gateway needs
-// etcd to remove its route.
+// etcd to remove its route. What is left behind is an error, while what only went
+// another way than it should is logged.
 func (c *conductor) tearDown() error {
 	var errs []error
 	for _, down := range slices.Backward(c.down) {
 		errs = append(errs, down())
 	}
 	c.down = nil
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if len(process.AllLeft(err)) > 0 {
+		return err
+	}
+	if err != nil {
+		c.log.Warn().Err(err).Msg("could not take everything down cleanly")
+	}
+	return nil
 }
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -5,6 +5,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -85,7 +86,8 @@ func (p *Ports) All() []Port {
 	}
 }
 
-// Run measures. The result holds what was measured even with an error; it is
+// Run measures. An error that holds a *process.LeftBehind says what could not be
+// removed. The result holds what was measured even with an error; it is
 // nil if that is nothing.
 func Run(ctx context.Context, cfg Config) (*bench.Result, error) {
 	c := newConductor(cfg)
@@ -97,9 +99,7 @@ func Run(ctx context.Context, cfg Config) (*bench.Result, error) {
 		workers, _ := c.gateway.Workers()
 		c.fit.end(c, workers)
 	}
-	if downErr := c.tearDown(); downErr != nil {
-		c.log.Warn().Err(downErr).Msg("could not take everything down cleanly")
-	}
+	err = errors.Join(err, c.tearDown())
 	if len(c.result.Scenarios) == 0 {
 		return nil, err
 	}

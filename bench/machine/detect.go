@@ -72,6 +72,8 @@ type detector struct {
 	online    []int
 	onlineErr error
 	cores     coreKinds
+	// wsl is wsl1 or wsl2, empty elsewhere.
+	wsl string
 }
 
 // because records evidence. An empty value is an unknown one.
@@ -93,8 +95,12 @@ func (d *detector) read() {
 	d.smbios, d.smbiosErr = readSMBIOS(d.root)
 	d.auxv, d.auxvErr = readAuxv(d.root)
 	d.online, d.onlineErr = onlineCPUs(d.root)
+	release, _ := process.ReadLine(d.root, osRelease)
+	d.wsl = wslOf(release)
 	d.cores = d.readKinds()
 }
+
+const osRelease = "proc/sys/kernel/osrelease"
 
 func (d *detector) findArch() {
 	const field = "arch"
@@ -167,7 +173,7 @@ func (d *detector) findCloud() {
 var awsType = regexp.MustCompile(`^[a-z][a-z0-9-]*\.(nano|micro|small|medium|large|\d*xlarge|metal(-\d+xl)?)$`)
 
 func (d *detector) findSystem() {
-	release, source := "", "proc/sys/kernel/osrelease"
+	release, source := "", osRelease
 	line, err := readName(d.root, source)
 	if err == nil {
 		release = line
@@ -339,7 +345,7 @@ func (d *detector) findSurroundings() {
 	name, why := d.findHypervisor()
 	d.m.Hypervisor = name
 	d.because("hypervisor", name, "%s", why)
-	name, why = findContainer(d.root)
+	name, why = d.findContainer()
 	d.m.Container = name
 	d.because("container", name, "%s", why)
 	d.m.EmulatedWhy = d.emulation()

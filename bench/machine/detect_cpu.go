@@ -69,7 +69,7 @@ func (d *detector) findArm() {
 	cpu.Kinds = describeKinds(d.cores.kinds)
 	cpu.Implementer, cpu.Part = m.implementerHex(), m.partHex()
 	cpu.Variant, cpu.Revision = m.variantHex(), strconv.Itoa(int(m.revision))
-	cpu.Vendor, cpu.Core = implementers[m.implementer], coreName(m)
+	cpu.Vendor, cpu.Core = makers[m.implementer].name, coreName(m)
 	cpu.BogoMIPS = d.bogoMIPS()
 	why := fmt.Sprintf("%s, from %s", m, source)
 	if cpu.Core == "" {
@@ -79,6 +79,9 @@ func (d *detector) findArm() {
 	d.explainKinds()
 	product, why := d.findProduct(m)
 	cpu.Product = product
+	if strings.HasPrefix(product, appleName) {
+		cpu.Vendor = "Apple" // some of its virtual machines show another implementer
+	}
 	d.because("cpu.product", product, "%s", d.cores.beside(why))
 }
 

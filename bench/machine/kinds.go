@@ -38,6 +38,9 @@ const register = "regs/identification/midr_el1"
 // readKinds finds the MIDR of each online core: in sysfs, else in
 // /proc/cpuinfo, else in the register of the core that this program runs on.
 func (d *detector) readKinds() coreKinds {
+	if d.wsl == wsl1 {
+		return coreKinds{err: errWSL1}
+	}
 	ids := d.online
 	if len(ids) == 0 {
 		ids = []int{0}
@@ -162,7 +165,7 @@ func (d *detector) explainKinds() {
 	}
 	var names []string
 	for _, k := range d.cores.kinds {
-		names = append(names, fmt.Sprintf("%s on CPUs %s", cmp.Or(coreName(k.midr), k.midr.String()), process.FormatCPUList(k.cpus)))
+		names = append(names, fmt.Sprintf("%s on CPUs %s", coreOrIDs(coreName(k.midr), k.midr.implementerHex(), k.midr.partHex()), process.FormatCPUList(k.cpus)))
 	}
 	source := "proc/cpuinfo"
 	if d.cores.source != source {

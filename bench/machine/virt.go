@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -60,6 +61,9 @@ func (d *detector) findHypervisor() (name, why string) {
 			return name, fmt.Sprintf("CPUID shows %q", process.Clean(d.live.HypervisorID))
 		}
 	}
+	if d.wsl == wsl2 {
+		return "Hyper-V", "WSL2 runs on it"
+	}
 	if line, err := process.ReadLine(d.root, "sys/hypervisor/type"); err == nil && line == "xen" {
 		return "Xen", "sys/hypervisor/type is xen"
 	}
@@ -105,6 +109,25 @@ func deviceTreeHypervisor(root fs.FS) (name, why string) {
 	return "", ""
 }
 
+// The versions of the Windows Subsystem for Linux. The first has no kernel of
+// Linux: Windows answers in its place.
+const wsl1, wsl2 = "WSL1", "WSL2"
+
+// wslOf tells WSL by the kernel's release: 4.4.0-19041-Microsoft is the first's,
+// 5.15.90.1-microsoft-standard-WSL2 the second's. It is empty elsewhere.
+func wslOf(release string) string {
+	switch {
+	case strings.HasSuffix(release, "-Microsoft"):
+		return wsl1
+	case strings.Contains(release, "microsoft-standard"), strings.HasSuffix(release, wsl2):
+		return wsl2
+	}
+	return ""
+}
+
+// errWSL1 is the reason for what WSL1 hides.
+var errWSL1 = errors.New("under WSL1 proc/cpuinfo is made up")
+
 // containerMark is a row of the table of containers: what appears in the
 // control groups or mounts of a process inside one.
 type containerMark struct{ text, name string }
@@ -127,7 +150,11 @@ var containerMarks = []containerMark{
 
 // findContainer names the container this is; none if there is no sign of one,
 // empty if nothing could be read.
-func findContainer(root fs.FS) (name, why string) {
+func (d *detector) findContainer() (name, why string) {
+	root := d.root
+	if d.wsl != "" {
+		return d.wsl, "proc/sys/kernel/osrelease is that of " + d.wsl
+	}
 	if line, err := readName(root, "run/systemd/container"); err == nil {
 		return line, "run/systemd/container says so"
 	}

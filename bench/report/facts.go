@@ -61,11 +61,11 @@ func unchecked(list []fitness.Unchecked) string {
 // coreFact names the core, or each kind of several.
 func coreFact(c machine.CPU) string {
 	if len(c.Kinds) == 0 {
-		return known(c.Core)
+		return known(c.CoreName())
 	}
 	var kinds []string
 	for _, k := range c.Kinds {
-		kinds = append(kinds, fmt.Sprintf("%d × %s", k.Count, known(k.Core)))
+		kinds = append(kinds, fmt.Sprintf("%d × %s", k.Count, known(k.CoreName())))
 	}
 	return strings.Join(kinds, ", ")
 }
