@@ -190,14 +190,19 @@ func verdict(r bench.Result) string {
 
 // reasons are the findings behind a verdict that keeps r from counting, in words.
 func reasons(r bench.Result) string {
-	v := standing(r)
 	var texts []string
-	for _, w := range r.Warnings {
-		if v == bench.Invalid && w.Invalid || v == bench.Disturbed && w.Disturbed {
-			texts = append(texts, w.Text)
-		}
+	for _, w := range decisive(r) {
+		texts = append(texts, w.Text)
 	}
 	return cmp.Or(strings.Join(texts, "; "), "no reason was recorded")
+}
+
+// decisive are the warnings behind the verdict on r; none made it interrupted.
+func decisive(r bench.Result) []bench.Warning {
+	v := standing(r)
+	return slices.DeleteFunc(slices.Clone(r.Warnings), func(w bench.Warning) bool {
+		return v == bench.Invalid && !w.Invalid || v == bench.Disturbed && !w.Disturbed || v == bench.Interrupted
+	})
 }
 
 // scenarioName is how the posts refer to one of the two built-in scenarios, or
