@@ -139,9 +139,21 @@ func settingsSection(r bench.Result) section {
 		{"timeout", seconds(s.TimeoutS)},
 		{"pinning", pinning(s.Pins)},
 		{"upstreams", strconv.Itoa(s.Upstreams)},
+		{"upstream answers", uncounted(r.Scenarios)},
 		{"started", timestamp(r.Started)},
 		{"measured by", join(" ", known(r.Tool.Name), r.Tool.Version)},
 	})}
+}
+
+// uncounted says that answers may have come from elsewhere than the upstream,
+// unseen; empty where the upstream counted its own in every run.
+func uncounted(scenarios []bench.ScenarioResult) string {
+	for _, s := range scenarios {
+		if slices.ContainsFunc(s.Runs, func(run bench.Run) bool { return run.UpstreamAnswers == nil }) {
+			return missing + " (could not be counted)"
+		}
+	}
+	return ""
 }
 
 func gatewayFact(g bench.GatewayInfo) string {
