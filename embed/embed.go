@@ -19,6 +19,7 @@ import (
 	"go.etcd.io/etcd/api/v3/version"
 	etcdembed "go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
 	"armrepro/proxycheck/process"
@@ -141,7 +142,7 @@ func start(ctx context.Context, cfg Config, host string, port int) (*Server, err
 		closing:  make(chan struct{}),
 		hangUp:   hangUp,
 	}
-	log := newLogCore(cfg.Logger, s.fail)
+	log := newLog(cfg.Logger, s.fail)
 	if err := s.boot(ctx, etcdConfig(folder.Path(), address, log, streams)); err != nil {
 		return nil, errors.Join(explain(err, address), s.Close())
 	}
@@ -151,7 +152,7 @@ func start(ctx context.Context, cfg Config, host string, port int) (*Server, err
 
 // etcdConfig is etcd's configuration for one member that nobody but this
 // machine talks to and whose data nobody needs afterwards.
-func etcdConfig(dir, address string, log *logCore, streams context.Context) *etcdembed.Config {
+func etcdConfig(dir, address string, log *zap.Logger, streams context.Context) *etcdembed.Config {
 	client := url.URL{Scheme: "http", Host: address}
 	c := etcdembed.NewConfig()
 	c.Dir = filepath.Join(dir, "data")
@@ -164,7 +165,9 @@ func etcdConfig(dir, address string, log *logCore, streams context.Context) *etc
 	c.ElectionMs = 100
 	c.UnsafeNoFsync = true
 	c.QuotaBackendBytes = quotaBytes
-	c.ZapLoggerBuilder = etcdembed.NewZapLoggerBuilder(log.zap())
+	// Only tests give it users, and log in often.
+	c.BcryptCost = 4
+	c.ZapLoggerBuilder = etcdembed.NewZapLoggerBuilder(log)
 	c.GRPCAdditionalServerOptions = []grpc.ServerOption{
 		grpc.ChainStreamInterceptor(endWith(streams)),
 	}

@@ -40,7 +40,7 @@ type BuiltinConfig struct {
 }
 
 func (cfg *BuiltinConfig) setDefaults() {
-	cfg.Path = cmp.Or(cfg.Path, "/proc/self/exe")
+	cfg.Path = cmp.Or(cfg.Path, process.Self)
 	cfg.Port = cmp.Or(cfg.Port, 9080)
 	cfg.AdminPort = cmp.Or(cfg.AdminPort, 9180)
 	cfg.PrometheusPort = cmp.Or(cfg.PrometheusPort, 9091)

@@ -316,6 +316,10 @@ func (n *native) howEnded() error {
 // one who shares a port would get, and might swallow, some of our requests.
 func (n *native) awaitPorts(ctx context.Context, adminPort int) error {
 	return n.await(ctx, "wait for the ports to open", func(context.Context) error {
+		// nginx writes it once it listens; to look for that costs less.
+		if !exists(n.home.path("logs/nginx.pid")) {
+			return fmt.Errorf("nothing listens on port %d", n.cfg.Ports.Data)
+		}
 		if err := checkOwner(n.cfg.Ports.Data, n.master.Pid()); err != nil {
 			return err
 		}

@@ -113,6 +113,16 @@ var startFailures = []startFailure{
 		want:    []string{"would get a share of the requests"}, hint: "another port",
 	},
 	{
+		name: "OpenResty without a module", version: "3.18.0",
+		prepare: func(t *testing.T, cfg *NativeConfig) {
+			if err := os.Remove(cfg.Install.OpenResty.Path); err != nil {
+				t.Fatal(err)
+			}
+			writeScript(t, cfg.Install.OpenResty.Path, `echo 'nginx: [emerg] unknown directive "http3" in conf/nginx.conf:9'; exit 1`)
+		},
+		want: []string{`unknown directive "http3"`}, hint: "OpenResty 1.27.1.2 (",
+	},
+	{
 		name: "no mime.types", version: "3.18.0",
 		prepare: func(t *testing.T, cfg *NativeConfig) {
 			if err := os.Remove(filepath.Join(cfg.Install.Home, "conf/mime.types")); err != nil {

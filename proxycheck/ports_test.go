@@ -55,22 +55,6 @@ func TestCheckPorts(t *testing.T) {
 	}
 }
 
-func TestCheckPortsRefuses(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		ports []Port
-		want  string
-	}{
-		{[]Port{{"gateway", 0, "-"}}, "out of range"},
-		{[]Port{{"gateway", 65536, "-"}}, "out of range"},
-		{[]Port{{"gateway", 65000, "--a"}, {"admin", 65000, "--b"}}, "both gateway and admin want it"},
-	} {
-		if err := CheckPorts(t.Context(), tt.ports); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%v: %v, want %q in it", tt.ports, err, tt.want)
-		}
-	}
-}
-
 // TestPortHeldByGateway suggests to measure what holds a port where that is a
 // gateway.
 func TestPortHeldByGateway(t *testing.T) {

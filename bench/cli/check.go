@@ -14,7 +14,7 @@ import (
 
 	"armrepro/bench"
 	"armrepro/bench/experiment"
-	"armrepro/bench/machine"
+	"armrepro/bench/fitness"
 )
 
 func newCheck(tool bench.Tool) *cobra.Command {
@@ -68,7 +68,7 @@ func writeJSON(w io.Writer, v any) error {
 func checkList() string {
 	var b strings.Builder
 	b.WriteString("\n\nLooks for this about the machine, as run does before, during and after the load. What it\nfinds is a warning of this code:\n")
-	for _, k := range machine.FindingKinds() {
+	for _, k := range fitness.FindingKinds() {
 		fmt.Fprintf(&b, "  %-19s %s\n", k.Code, k.About)
 	}
 	return strings.TrimRight(b.String(), "\n")
@@ -81,7 +81,7 @@ func writeFindings(w io.Writer, f *experiment.Findings) error {
 		fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
 	m := f.Machine
-	line("machine", "%s, %s, cores: %d, %.1f GiB", cmp.Or(m.CPU.Product, "unknown CPU"), cmp.Or(m.CPU.Core, "unknown core"), m.Cores, float64(m.MemoryBytes)/(1<<30))
+	line("machine", "%s, %s, cores: %d, %.1f GiB", cmp.Or(m.CPU.Product, "unknown CPU"), cmp.Or(m.CPU.CoreName(), "unknown core"), m.Cores, float64(m.MemoryBytes)/(1<<30))
 	switch {
 	case f.Etcd.Embedded:
 		line("etcd", "%s, embedded", f.Etcd.Version)

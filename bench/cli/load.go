@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"runtime"
@@ -65,7 +66,7 @@ func newLoad() *cobra.Command {
 	group(cmd, "Load", func(fs *pflag.FlagSet) {
 		addLoadFlags(fs, &cfg, "threads that share the connections")
 		fs.VarP(rate(&cfg.Rate), "rate", "R", "fixed rate in requests/s (default: a closed loop)")
-		fs.Var(positive(&cfg.Requests), "until-requests", "end after so many answers, or after the duration")
+		fs.Var(bounded(&cfg.Requests, math.MaxInt32), "until-requests", "end after so many answers, or after the duration")
 	})
 	group(cmd, "Request", func(fs *pflag.FlagSet) {
 		fs.StringArrayVarP(&o.headers, "header", "H", nil, "`HEADER` add this header (Name: value) to every request; repeatable")

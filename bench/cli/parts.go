@@ -81,13 +81,10 @@ func newUpstream() *cobra.Command {
 	controlFD := -1
 	return newPart("upstream", "the upstream alone, until Ctrl-C", upstreamAbout, func(fs *pflag.FlagSet) {
 		fs.StringSliceVar(&cfg.Listen, "listen", []string{"127.0.0.1:1980"}, "`ADDRESS,…` listen on these addresses")
-		fs.VarP(count(&cfg.Loops), "threads", "t", "threads that share the connections")
+		fs.VarP(bounded(&cfg.Loops, maxUpstreamThreads), "threads", "t", "threads that share the connections")
 		fs.IntVar(&controlFD, "control-fd", controlFD, "file descriptor of a socket to say on how many answers were sent")
 		_ = fs.MarkHidden("control-fd")
 	}, func(ctx context.Context, log zerolog.Logger) error {
-		if cfg.Loops < 1 || cfg.Loops > maxUpstreamThreads {
-			return usagef("--threads: %d is not between 1 and %d", cfg.Loops, maxUpstreamThreads)
-		}
 		raiseFiles(log)
 		// The loops keep a processor each, and a collection has to wait for
 		// them.
@@ -123,7 +120,7 @@ func newGateway(version string) *cobra.Command {
 		fs.StringVar(&cfg.Listen, "listen", gateway.DefaultListen, "`ADDRESS` serve the routes on this address")
 		fs.StringVar(&cfg.AdminListen, "admin-listen", gateway.DefaultAdminListen, "`ADDRESS` address of the Admin API")
 		fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", gateway.DefaultPrometheusListen, "`ADDRESS` address of the metrics")
-		addEtcd(fs, &cfg.Etcd, "`URL,…` client URLs of etcd")
+		addEtcd(fs, &cfg.Etcd, "client URLs of etcd")
 		fs.StringVar(&cfg.Prefix, "etcd-prefix", gateway.DefaultPrefix, "`PREFIX` prefix of the keys in etcd")
 		fs.StringVar(&cfg.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one, which is logged)")
 	}, func(ctx context.Context, log zerolog.Logger) error {

@@ -19,10 +19,11 @@ import (
 	"armrepro/assets"
 	"armrepro/bench"
 	"armrepro/bench/experiment"
+	"armrepro/bench/fitness"
 	"armrepro/bench/load"
-	"armrepro/bench/machine"
 	"armrepro/bench/report"
 	"armrepro/proxycheck"
+	"armrepro/proxycheck/etcdhttp"
 )
 
 // runOptions are the flags of run and check.
@@ -47,7 +48,7 @@ type runOptions struct {
 // benchmarks.
 func newRunOptions(tool bench.Tool) *runOptions {
 	return &runOptions{
-		Config: experiment.Config{Tool: tool, Gateway: experiment.Auto, Pin: machine.PinAuto, Ports: experiment.DefaultPorts()},
+		Config: experiment.Config{Tool: tool, Gateway: experiment.Auto, Pin: fitness.PinAuto, Ports: experiment.DefaultPorts()},
 		load: load.Config{
 			Connections: 16,
 			Duration:    time.Minute,
@@ -73,7 +74,7 @@ func newRun(tool bench.Tool) *cobra.Command {
 	}
 	group(cmd, "Load", func(fs *pflag.FlagSet) {
 		addLoadFlags(fs, &o.load, "threads of the load generator (default: one for each of --workers)")
-		fs.Var(count(&o.runs), "runs", "measured runs of each scenario")
+		fs.Var(bounded(&o.runs, 1000), "runs", "measured runs of each scenario")
 		fs.Var(duration(&o.warmup), "warmup", "load before the first run of each scenario that is not measured")
 		fs.VarP(rateOrShare(&o.rate), "rate", "R", "fixed rate in requests/s, or a share of the maximum (75%) (default: a closed loop)")
 		fs.Var(shares(&o.sweep), "sweep", "also measure at these shares of the maximum: 10%,25%,50%,75%,90%")
@@ -83,6 +84,7 @@ func newRun(tool bench.Tool) *cobra.Command {
 	group(cmd, "Output", func(fs *pflag.FlagSet) {
 		o.output.add(fs)
 		fs.StringVar(&o.save, "save", "", "`FILE` also write the result as JSON to this file")
+		fs.StringVar(&o.Label, "label", "", "`NAME` the machine's name in titles, files and comparisons")
 		fs.BoolVar(&o.force, "force", false, "let --save replace a file")
 		o.logs.add(fs)
 	})
@@ -104,17 +106,17 @@ func (o *runOptions) addGateway(cmd *cobra.Command) {
 		fs.StringVar(&o.GatewayURL, "gateway-url", "", "`URL` data plane of the gateway to attach to (default http://127.0.0.1 with --gateway-port)")
 		fs.StringVar(&o.AdminURL, "admin-url", "", "`URL` Admin API of the gateway to attach to (default: port 9180, otherwise the gateway's)")
 		fs.StringVar(&o.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one; needed to attach)")
-		addEtcd(fs, &o.Etcd, "`URL,…` client URLs of an existing etcd to use instead of the embedded one")
+		addEtcd(fs, &o.Etcd, "client URLs of an existing etcd to use instead of the embedded one")
 		fs.StringVar(&o.EtcdPrefix, "etcd-prefix", "", "`PREFIX` prefix of the gateway's keys in etcd (default: a new one)")
-		fs.Var(count(&o.workers), "workers", "required number of gateway workers")
-		fs.Var(count(&o.upstreams), "upstreams", "ports that the upstream listens on, counting up")
+		fs.Var(bounded(&o.workers, 1024), "workers", "required number of gateway workers")
+		fs.Var(bounded(&o.upstreams, 1000), "upstreams", "ports that the upstream listens on, counting up")
 		fs.StringVar(&o.Pin, "pin", o.Pin, "`CPUS` keep the processes on CPUs of their own: auto (with four or more), none, or a list for the gateway's workers, such as 2-3")
 	})
 }
 
 // addEtcd adds the flags that say how to reach an etcd.
 func addEtcd(fs *pflag.FlagSet, cfg *proxycheck.Etcd, usage string) {
-	fs.StringSliceVar(&cfg.Endpoints, "etcd", cfg.Endpoints, usage)
+	fs.Var(endpoints(&cfg.Endpoints), "etcd", usage)
 	fs.StringVar(&cfg.User, "etcd-user", "", "`USER` user of that etcd; its password is read from $"+proxycheck.EtcdPasswordEnv)
 	fs.StringVar(&cfg.CACert, "etcd-cacert", "", "`FILE` authority that signed etcd's certificate, in PEM (default: the system's)")
 	fs.StringVar(&cfg.Cert, "etcd-cert", "", "`FILE` client certificate for etcd, in PEM")
@@ -149,14 +151,6 @@ func (o *runOptions) addPorts(cmd *cobra.Command) {
 // complete checks the flags, reads the scenarios and fills in the Config.
 func (o *runOptions) complete() error {
 	o.AdminKey = cmp.Or(o.AdminKey, os.Getenv(proxycheck.AdminKeyEnv))
-	for _, n := range []struct {
-		flag     string
-		n, limit int
-	}{{"--workers", o.workers, 1024}, {"--upstreams", o.upstreams, 1000}, {"--runs", o.runs, 1000}} {
-		if n.n < 1 || n.n > n.limit {
-			return usagef("%s: %d is not between 1 and %d", n.flag, n.n, n.limit)
-		}
-	}
 	if o.Gateway == experiment.Builtin && o.workers != 1 {
 		return usagef("--workers: the built-in gateway has one")
 	}
@@ -171,7 +165,7 @@ func (o *runOptions) complete() error {
 	}
 	for _, u := range []string{o.GatewayURL, o.AdminURL} {
 		if p, err := url.Parse(u); u != "" && (err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https") {
-			return usagef("%q is not a URL such as http://127.0.0.1:9080", u)
+			return usagef("%q is not a URL such as http://127.0.0.1:9080", etcdhttp.Redact(u))
 		}
 	}
 	o.Settings = o.settings()

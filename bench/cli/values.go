@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"armrepro/bench/load"
+	"armrepro/proxycheck"
 )
 
 // value is a flag that read reads and show prints. word stands for it in the help.
@@ -59,15 +60,29 @@ func orList(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
+// endpoints is a flag that takes URLs of etcd, several at once or in turn. No
+// message of it shows the passwords that they may hold.
+func endpoints(to *[]string) *value[[]string] {
+	given := false
+	return &value[[]string]{to, "URL,…", func(s string) ([]string, error) {
+		list := strings.Split(s, ",")
+		if given {
+			list = append(*to, list...)
+		}
+		given = true
+		return list, nil
+	}, func(list []string) string { return proxycheck.Etcd{Endpoints: list}.String() }}
+}
+
 // count is a flag that takes wrk's counts: 200, 10k, 1M.
 func count(to *int) *value[int] { return &value[int]{to, "COUNT", parseCount, strconv.Itoa} }
 
-// positive is a count of at least 1.
-func positive(to *int) *value[int] {
+// bounded is a count from 1 to most.
+func bounded(to *int, most int) *value[int] {
 	return &value[int]{to, "COUNT", func(s string) (int, error) {
 		n, err := parseCount(s)
-		if err == nil && n == 0 {
-			err = fmt.Errorf("%q is not a count above 0", s)
+		if err == nil && (n < 1 || n > most) {
+			err = fmt.Errorf("%d is not between 1 and %d", n, most)
 		}
 		return n, err
 	}, strconv.Itoa}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"armrepro/bench"
+	"armrepro/bench/fitness"
 	"armrepro/bench/machine"
 	"armrepro/proxycheck"
 )
@@ -100,14 +101,14 @@ type Findings struct {
 	// Checks are the codes of the checks of the machine that were made;
 	// Unchecked are those that could not be.
 	Checks    []string            `json:"checks"`
-	Unchecked []machine.Unchecked `json:"unchecked"`
+	Unchecked []fitness.Unchecked `json:"unchecked"`
 }
 
 func (c *conductor) findings() *Findings {
 	r := c.result
 	f := &Findings{
 		Machine: r.Machine, Gateway: r.Gateway, Etcd: r.Etcd, Routes: append([]string{}, c.routes...), Pins: r.Settings.Pins, Warnings: r.Warnings,
-		Checks: machine.FindingCodes(), Unchecked: append([]machine.Unchecked{}, r.Unchecked...),
+		Checks: fitness.FindingCodes(), Unchecked: append([]fitness.Unchecked{}, r.Unchecked...),
 	}
 	for _, u := range r.Unchecked {
 		f.Checks = slices.DeleteFunc(f.Checks, func(code string) bool { return code == u.Code })

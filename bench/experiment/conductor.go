@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -25,19 +25,17 @@ type conductor struct {
 	log    zerolog.Logger
 	result *bench.Result
 
-	fit        *fitness
+	fit        *watcher
 	etcdConfig proxycheck.Etcd
-	etcd       *embed.Server
+	etcd       *embed.Server // nil if it is somebody else's
 	upstream   *process.Process
 	control    net.Conn // to the upstream
 	gateway    proxycheck.Gateway
+	// down takes down what was started.
+	down []func() error
 	// routes are those that were proved live.
 	routes []string
 }
-
-// ownProgram is this program as it was when it was started, also where its file
-// has been replaced since.
-const ownProgram = "/proc/self/exe"
 
 // setUp brings everything up that the measurement needs: etcd, the upstream and
 // the gateway, in this order. Whatever it has started is there to be taken down
@@ -51,7 +49,7 @@ func (c *conductor) setUp(ctx context.Context) error {
 	}
 	m, evidence := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts(), Calibrate: true})
 	c.result.Machine = m
-	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.Core)).Int("cores", m.Cores).Bool("emulated", m.Emulated).Msg("machine")
+	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.CoreName())).Int("cores", m.Cores).Bool("emulated", m.Emulated).Msg("machine")
 	var err error
 	if c.fit, err = newFitness(m, evidence, c.cfg.Settings.Workers, c.cfg.Pin); err != nil {
 		return err
@@ -157,6 +155,7 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 		return proxycheck.ExplainListen(err, "--etcd-port", listen)
 	}
 	c.etcd = server
+	c.down = append(c.down, server.Close)
 	c.etcdConfig.Endpoints = []string{server.Endpoint()}
 	c.result.Etcd = bench.EtcdInfo{Version: server.Version(), Embedded: true}
 	c.log.Info().Str("version", server.Version()).Str("url", server.Endpoint()).Stringer("in", time.Since(begin).Round(time.Millisecond)).Msg("etcd ready")
@@ -171,17 +170,15 @@ func (c *conductor) whileUp(ctx context.Context) (context.Context, context.Cance
 	if c.etcd != nil {
 		etcd = c.etcd.Err()
 	}
-	// Taking down clears the fields.
-	upstream, gateway := c.upstream, c.gateway
 	go func() {
 		select {
 		case <-ctx.Done():
 		case err := <-etcd:
 			cancel(fmt.Errorf("etcd ended: %w", err))
-		case <-upstream.Done():
-			cancel(fmt.Errorf("the upstream ended: %w", ending(upstream)))
-		case <-gateway.Done():
-			cancel(gateway.Err())
+		case <-c.upstream.Done():
+			cancel(fmt.Errorf("the upstream ended: %w", ending(c.upstream)))
+		case <-c.gateway.Done():
+			cancel(c.gateway.Err())
 		}
 	}()
 	return ctx, func() { cancel(nil) }
@@ -195,39 +192,23 @@ func ending(p *process.Process) error {
 	return errors.New("exit code 0")
 }
 
-// upstreamStop bounds the wait for the upstream to end after SIGTERM.
-const upstreamStop = 3 * time.Second
-
 // tearDown takes everything down again, in the reverse order: the gateway needs
-// etcd to remove its route. It may be called twice.
+// etcd to remove its route. What is left behind is an error, while what only went
+// another way than it should is logged.
 func (c *conductor) tearDown() error {
 	var errs []error
-	if c.gateway != nil {
-		errs = append(errs, c.gateway.Close())
-		c.collectWarnings()
-		c.gateway = nil
+	for _, down := range slices.Backward(c.down) {
+		errs = append(errs, down())
 	}
-	if c.upstream != nil {
-		errs = append(errs, c.upstream.Stop(syscall.SIGTERM, upstreamStop))
-		errs = append(errs, c.control.Close())
-		c.upstream = nil
+	c.down = nil
+	err := errors.Join(errs...)
+	if len(process.AllLeft(err)) > 0 {
+		return err
 	}
-	if c.etcd != nil {
-		errs = append(errs, c.etcd.Close())
-		c.etcd = nil
+	if err != nil {
+		c.log.Warn().Err(err).Msg("could not take everything down cleanly")
 	}
-	return errors.Join(errs...)
-}
-
-// collectWarnings takes over what the gateway has to say of itself.
-func (c *conductor) collectWarnings() {
-	warner, ok := c.gateway.(proxycheck.Warner)
-	if !ok {
-		return
-	}
-	for _, w := range warner.Warnings() {
-		c.result.Warn(bench.Warning{Code: w.Code, Text: w.Text, Hint: w.Hint})
-	}
+	return nil
 }
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -8,23 +8,24 @@ import (
 	"time"
 
 	"armrepro/bench"
+	"armrepro/bench/fitness"
 	"armrepro/bench/machine"
 	"armrepro/proxycheck/process"
 )
 
-// fitness watches whether the machine is fit to measure on, from before
+// watcher watches whether the machine is fit to measure on, from before
 // anything is started until the load is over, and keeps the processes on their
 // CPUs.
-type fitness struct {
+type watcher struct {
 	machine  machine.Machine
 	evidence []machine.Evidence
 	// cpus are those that this process may use until it is pinned itself.
 	cpus []int
-	pins machine.Pins
-	plan machine.Plan
+	pins fitness.Pins
+	plan fitness.Plan
 	// first is from before anything was started, before from right before the
 	// load.
-	first, before machine.Snapshot
+	first, before fitness.Snapshot
 	begun         time.Time
 	// found are the codes of what was found before the load.
 	found []string
@@ -36,25 +37,25 @@ type fitness struct {
 type PinError struct{ error }
 
 // newFitness takes the first snapshot and plans the pinning.
-func newFitness(m machine.Machine, evidence []machine.Evidence, workers int, pin string) (*fitness, error) {
+func newFitness(m machine.Machine, evidence []machine.Evidence, workers int, pin string) (*watcher, error) {
 	root := os.DirFS("/")
 	cpus, err := process.AllowedCPUs(root)
-	if err != nil && pin != machine.PinNone && pin != machine.PinAuto {
+	if err != nil && pin != fitness.PinNone && pin != fitness.PinAuto {
 		return nil, fmt.Errorf("pin processes: %w", err)
 	}
-	pins, err := machine.PlanPins(machine.LogicalCPUs(root, cpus), workers, pin)
+	pins, err := fitness.PlanPins(machine.LogicalCPUs(root, cpus), workers, pin)
 	if err != nil {
 		return nil, &PinError{err}
 	}
-	f := &fitness{machine: m, evidence: evidence, cpus: cpus, pins: pins, begun: time.Now()}
+	f := &watcher{machine: m, evidence: evidence, cpus: cpus, pins: pins, begun: time.Now()}
 	f.first = f.snapshot(nil)
 	return f, nil
 }
 
 // snapshot is of the machine with the processes of this run, which are this one
 // and its descendants, and the gateway's workers wherever those belong.
-func (f *fitness) snapshot(workers []int) machine.Snapshot {
-	opts := machine.SnapshotOptions{
+func (f *watcher) snapshot(workers []int) fitness.Snapshot {
+	opts := fitness.SnapshotOptions{
 		CPUs:     f.cpus,
 		Pids:     append([]int{os.Getpid()}, workers...),
 		DataDir:  os.TempDir(),
@@ -64,12 +65,12 @@ func (f *fitness) snapshot(workers []int) machine.Snapshot {
 	if !f.machine.Emulated {
 		opts.MeasureMHz = f.measureMHz
 	}
-	return machine.TakeSnapshot(os.DirFS("/"), opts)
+	return fitness.TakeSnapshot(os.DirFS("/"), opts)
 }
 
 // measureMHz measures again what came out lower than before: whatever else runs
 // on the core for a moment makes it so, too.
-func (f *fitness) measureMHz() float64 {
+func (f *watcher) measureMHz() float64 {
 	const tries, near = 5, 0.98
 	var best float64
 	for range tries {
@@ -86,50 +87,50 @@ const calmWindow = time.Second
 
 // calm looks at what else the machine does while nothing of this run does
 // anything.
-func (f *fitness) calm(ctx context.Context, r *bench.Result) error {
+func (f *watcher) calm(ctx context.Context, r *bench.Result) error {
 	select {
 	case <-time.After(time.Until(f.begun.Add(calmWindow))):
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	warn(r, "before the start: ", machine.Moved(f.first, f.snapshot(nil)))
+	warn(r, "before the start: ", fitness.Moved(f.first, f.snapshot(nil)))
 	return nil
 }
 
 // begin looks at the machine when everything is up and no load has begun.
-func (f *fitness) begin(c *conductor, workers []int) {
+func (f *watcher) begin(c *conductor, workers []int) {
 	f.before = f.snapshot(workers)
-	f.plan = machine.Plan{Workers: c.cfg.Settings.Workers, Connections: c.cfg.Settings.Connections, Pins: f.pins}
+	f.plan = fitness.Plan{Workers: c.cfg.Settings.Workers, Connections: c.cfg.Settings.Connections, Pins: f.pins}
 	for _, p := range c.cfg.Ports.All() {
 		f.plan.Ports = append(f.plan.Ports, *p.Number)
 	}
-	findings := machine.Check(f.machine, f.before, f.plan)
+	findings := fitness.Check(f.machine, f.before, f.plan)
 	for _, finding := range findings {
 		f.found = append(f.found, finding.Code)
 	}
 	warn(c.result, "", findings)
-	c.result.Unchecked = machine.UncheckedOf(f.evidence, f.before)
+	c.result.Unchecked = fitness.UncheckedOf(f.evidence, f.before)
 }
 
 // end looks at what has changed under the load.
-func (f *fitness) end(c *conductor, workers []int) {
+func (f *watcher) end(c *conductor, workers []int) {
 	after := f.snapshot(workers)
-	warn(c.result, "during the load: ", machine.Moved(f.before, after))
+	warn(c.result, "during the load: ", fitness.Moved(f.before, after))
 	now, _ := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts()})
 	if f.pins.Gateway != nil {
 		// This process itself may use fewer CPUs since it is pinned.
 		now.Allowed, now.UsableCores = f.machine.Allowed, f.machine.UsableCores
 	}
-	warn(c.result, "after the load: ", slices.DeleteFunc(machine.Check(now, after, f.plan), func(found machine.Finding) bool {
+	warn(c.result, "after the load: ", slices.DeleteFunc(fitness.Check(now, after, f.plan), func(found fitness.Finding) bool {
 		return slices.Contains(f.found, found.Code)
 	}))
 }
 
 // warn adds findings, with when they were made.
-func warn(r *bench.Result, when string, findings []machine.Finding) {
+func warn(r *bench.Result, when string, findings []fitness.Finding) {
 	for _, f := range findings {
 		f.Text = when + f.Text
-		r.Warnings = append(r.Warnings, bench.Warning(f))
+		r.Warnings = append(r.Warnings, bench.Warning{Code: f.Code, Text: f.Text, Hint: f.Hint, Invalid: f.Invalid})
 	}
 }
 

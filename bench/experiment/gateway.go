@@ -96,12 +96,27 @@ func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
 	if err != nil {
 		return err
 	}
+	c.down = append(c.down, c.closeGateway)
 	info := c.gateway.Info()
 	c.result.Gateway = bench.GatewayInfo{
 		Kind: info.Kind, Name: info.Name, Version: info.Version, Plugins: info.Plugins,
 	}
+	if or := info.OpenResty; or != nil {
+		c.result.Gateway.OpenResty = &bench.OpenRestyInfo{Version: or.Version, Path: or.Path, LuaJIT: or.LuaJIT, Modules: or.Modules}
+	}
 	c.log.Info().Str("name", info.Name).Str("version", info.Version).Str("url", c.gateway.URL()).Msg("gateway ready")
 	return nil
+}
+
+// closeGateway closes the gateway and takes over what it has to say of itself.
+func (c *conductor) closeGateway() error {
+	err := c.gateway.Close()
+	if warner, ok := c.gateway.(proxycheck.Warner); ok {
+		for _, w := range warner.Warnings() {
+			c.result.Warn(bench.Warning{Code: w.Code, Text: w.Text, Hint: w.Hint})
+		}
+	}
+	return err
 }
 
 // benchGateway is the gateway as package bench needs it.

@@ -55,7 +55,7 @@ func (g childGenerator) Load(ctx context.Context, cfg load.Config, on bench.Obse
 	defer events.Close()
 	var out bytes.Buffer
 	child, err := process.Start(process.Config{
-		Path: ownProgram, Args: loadArgs(cfg), Stdout: &out, ExtraFiles: []*os.File{theirs},
+		Path: process.Self, Args: loadArgs(cfg), Stdout: &out, ExtraFiles: []*os.File{theirs},
 	})
 	theirs.Close()
 	if err != nil {

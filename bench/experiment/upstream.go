@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,9 +28,10 @@ func (c *conductor) startUpstream(ctx context.Context, _ *gatewayPlan) error {
 		return fmt.Errorf("start the upstream: %w", err)
 	}
 	c.control = ours
+	c.down = append(c.down, ours.Close)
 	defer theirs.Close()
 	c.upstream, err = process.Start(process.Config{
-		Path: ownProgram,
+		Path: process.Self,
 		Args: []string{
 			"upstream", "--listen", strings.Join(listen, ","), "--threads", strconv.Itoa(c.cfg.Settings.Workers),
 			"--log-level", "warn", "--log-format", "json", "--control-fd", "3",
@@ -39,6 +41,7 @@ func (c *conductor) startUpstream(ctx context.Context, _ *gatewayPlan) error {
 	if err != nil {
 		return err
 	}
+	c.down = append(c.down, func() error { return c.upstream.Stop(syscall.SIGTERM, upstreamStop) })
 	for _, address := range listen {
 		if err := waitForUpstream(ctx, c.upstream, "http://"+address+"/"); err != nil {
 			return err
@@ -47,6 +50,9 @@ func (c *conductor) startUpstream(ctx context.Context, _ *gatewayPlan) error {
 	c.log.Info().Strs("listen", listen).Msg("upstream ready")
 	return nil
 }
+
+// upstreamStop bounds the wait for the upstream to end after SIGTERM.
+const upstreamStop = 3 * time.Second
 
 // upstreamTimeout bounds the wait for the upstream, which takes some
 // milliseconds.

@@ -10,7 +10,7 @@ func TestAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ours.Close()
+	t.Cleanup(func() { theirs.Close() })
 	var n uint64
 	done := make(chan struct{})
 	go func() {
@@ -23,9 +23,11 @@ func TestAnswered(t *testing.T) {
 			t.Errorf("%d answers, %v; want %d", got, err, want)
 		}
 	}
-	theirs.Close()
+	if err := ours.Close(); err != nil {
+		t.Error(err)
+	}
 	<-done
 	if _, err := c.answered(); err == nil {
-		t.Error("an upstream that has gone has answered")
+		t.Error("a closed connection has answered")
 	}
 }

@@ -100,7 +100,7 @@ func FuzzCgroup(f *testing.F) {
 			"proc/self/cgroup":    {Data: []byte(group)},
 			"proc/self/mountinfo": {Data: []byte(mounts)},
 		}
-		g, err := groupOf(root, "self", "cpu")
+		g, err := GroupOf(root, "self", "cpu")
 		if err != nil {
 			return
 		}
@@ -109,17 +109,6 @@ func FuzzCgroup(f *testing.F) {
 		}
 		if q, _, err := g.quota(root); err == nil && !(q > 0) {
 			t.Errorf("quota %v", q)
-		}
-	})
-}
-
-func FuzzThrottled(f *testing.F) {
-	for _, s := range []string{"throttled_usec 45\n", "nr_periods 1\nthrottled_time 7000\n", "throttled_usec 9223372036854775807\n", "throttled_usec -1\n", "throttled_time"} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if d, err := parseThrottled(b); d < 0 || err != nil && d != 0 {
-			t.Errorf("%v, %v", d, err)
 		}
 	})
 }
@@ -135,17 +124,6 @@ func FuzzAuxv(f *testing.F) {
 			t.Errorf("page size %d", size)
 		}
 		v.features()
-	})
-}
-
-func FuzzCPUTimes(f *testing.F) {
-	f.Add([]byte("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nbtime 1\n"))
-	f.Add([]byte("cpu 9223372036854775807 1 1 1 1 1 1 1 1 1\n"))
-	f.Add([]byte("cpu 1 2 3\n"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if c, err := parseCPUTimes(b); c.Busy < 0 || c.Idle < 0 || c.Steal < 0 || c.Total() < 0 || err != nil && c != (CPUTimes{}) {
-			t.Errorf("%+v, %v", c, err)
-		}
 	})
 }
 
@@ -197,6 +175,21 @@ func FuzzDetect(f *testing.F) {
 			fit(t, s)
 			if len(s) > most {
 				t.Errorf("%d bytes: %.100s", len(s), s)
+			}
+		}
+	})
+}
+
+// FuzzFrequency reads frequencies from a model's name and from the device tree.
+func FuzzFrequency(f *testing.F) {
+	f.Add("Intel(R) Xeon(R) CPU @ 2.80GHz", []byte{0, 0, 0, 1})
+	f.Add("@ NaNGHz", []byte{1, 2, 3, 4, 5, 6, 7, 8})
+	f.Fuzz(func(t *testing.T, model string, b []byte) {
+		root := fstest.MapFS{"sys/firmware/devicetree/base/cpus/cpu@0/clock-frequency": {Data: b}}
+		tree, _ := deviceTreeMHz(root)
+		for _, mhz := range []float64{modelMHz(model), tree} {
+			if mhz != 0 && !sensibleMHz(mhz) {
+				t.Errorf("%v MHz", mhz)
 			}
 		}
 	})

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // Mitigated counts the flaws of the CPU that the kernel does something about,
@@ -47,7 +49,7 @@ func (d *detector) findMitigations() {
 		err = errHosts
 	}
 	if err != nil {
-		d.because(field, "", "%s", reason(err))
+		d.because(field, "", "%s", process.Reason(err))
 		return
 	}
 	states := map[string]string{}
@@ -55,17 +57,17 @@ func (d *detector) findMitigations() {
 	unaffected := 0
 	for _, e := range entries[:min(len(entries), most)] {
 		name := path.Join(dir, e.Name())
-		line, err := readLine(d.root, name)
+		line, err := process.ReadLine(d.root, name)
 		if len(line) > maxState {
-			err = &fs.PathError{Op: "read", Path: name, Err: errTooLarge}
+			err = &fs.PathError{Op: "read", Path: name, Err: process.Defect("larger than the kernel writes it")}
 		}
-		if err == nil && (!flawName.MatchString(e.Name()) || identifies(line)) {
+		if err == nil && (!flawName.MatchString(e.Name()) || identifying.MatchString(line)) {
 			err = fmt.Errorf("a file in %s has another form than the kernel's", dir)
 		}
 		switch {
 		case err != nil && len(unread) >= mostUnread:
 		case err != nil:
-			unread = append(unread, reason(err))
+			unread = append(unread, process.Reason(err))
 		case line == "Not affected":
 			unaffected++
 		default:

@@ -35,7 +35,7 @@ func LogicalCPUs(root fs.FS, ids []int) []LogicalCPU {
 		if len(cpu.Siblings) == 0 {
 			cpu.Siblings = []int{id}
 		}
-		if n, err := readUint(root, cpuPath(id, "cpu_capacity")); err == nil && n <= 1024 {
+		if n, err := process.ReadUint(root, cpuPath(id, "cpu_capacity")); err == nil && n <= 1024 {
 			cpu.Capacity = int(n)
 		}
 		cpus = append(cpus, cpu)
@@ -45,7 +45,7 @@ func LogicalCPUs(root fs.FS, ids []int) []LogicalCPU {
 
 // siblings lists the threads of the core of a CPU; nil if unknown.
 func siblings(root fs.FS, id int) []int {
-	line, err := readLine(root, cpuPath(id, "topology/thread_siblings_list"))
+	line, err := process.ReadLine(root, cpuPath(id, "topology/thread_siblings_list"))
 	if err != nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func siblings(root fs.FS, id int) []int {
 func onlineCPUs(root fs.FS) ([]int, error) { return readCPUList(root, path.Join(cpuDir, "online")) }
 
 func readCPUList(root fs.FS, name string) ([]int, error) {
-	line, err := readLine(root, name)
+	line, err := process.ReadLine(root, name)
 	if err != nil {
 		return nil, err
 	}
@@ -101,11 +101,11 @@ func readCaches(root fs.FS, id int) ([]Cache, error) {
 }
 
 func readCache(root fs.FS, dir string) (Cache, error) {
-	level, err := readUint(root, path.Join(dir, "level"))
+	level, err := process.ReadUint(root, path.Join(dir, "level"))
 	if err != nil {
 		return Cache{}, err
 	}
-	kind, err := readLine(root, path.Join(dir, "type"))
+	kind, err := process.ReadLine(root, path.Join(dir, "type"))
 	if err != nil {
 		return Cache{}, err
 	}
@@ -113,7 +113,7 @@ func readCache(root fs.FS, dir string) (Cache, error) {
 	if !slices.Contains([]string{"data", "instruction", "unified"}, kind) {
 		return Cache{}, fmt.Errorf("%s makes no sense", dir)
 	}
-	size, err := readLine(root, path.Join(dir, "size"))
+	size, err := process.ReadLine(root, path.Join(dir, "size"))
 	if err != nil {
 		return Cache{}, err
 	}
@@ -133,7 +133,7 @@ func cacheSize(s string) (uint64, error) {
 	digits, ok := strings.CutSuffix(s, "K")
 	n, err := strconv.ParseUint(digits, 10, 32)
 	if err != nil || !ok || n == 0 {
-		return 0, fmt.Errorf("parse cache size %q: want a number and K", clip(s))
+		return 0, fmt.Errorf("parse cache size %.40q: want a number and K", s)
 	}
 	return n << 10, nil
 }

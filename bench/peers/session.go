@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"time"
 
-	"armrepro/bench/machine"
+	"armrepro/bench/fitness"
 	"armrepro/proxycheck/process"
 )
 
@@ -123,7 +123,7 @@ func judge(rows []row) error {
 func busyBefore(ctx context.Context) (float64, error) {
 	const window = time.Second
 	root := os.DirFS("/")
-	before, err := machine.ReadCPUTimes(root)
+	before, err := fitness.ReadCPUTimes(root)
 	if err != nil {
 		return 0, err
 	}
@@ -133,7 +133,7 @@ func busyBefore(ctx context.Context) (float64, error) {
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}
-	after, err := machine.ReadCPUTimes(root)
+	after, err := fitness.ReadCPUTimes(root)
 	if err != nil {
 		return 0, err
 	}

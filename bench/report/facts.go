@@ -2,10 +2,12 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"armrepro/bench"
+	"armrepro/bench/fitness"
 	"armrepro/bench/machine"
 )
 
@@ -14,7 +16,10 @@ import (
 func machineSection(r bench.Result) section {
 	facts := machineFacts(r.Machine)
 	if codes := unchecked(r.Unchecked); codes != "" {
-		facts = append(facts, fact{"not checked", codes})
+		facts = append(facts, fact{"could not check", codes})
+	}
+	if r.Label != "" {
+		facts = append([]fact{{"label", r.Label}}, facts...)
 	}
 	return section{title: "Machine", facts: facts}
 }
@@ -47,7 +52,7 @@ func machineFacts(m machine.Machine) []fact {
 }
 
 // unchecked lists the codes of the checks that could not be made.
-func unchecked(list []machine.Unchecked) string {
+func unchecked(list []fitness.Unchecked) string {
 	var codes []string
 	for _, u := range list {
 		codes = append(codes, u.Code)
@@ -58,11 +63,11 @@ func unchecked(list []machine.Unchecked) string {
 // coreFact names the core, or each kind of several.
 func coreFact(c machine.CPU) string {
 	if len(c.Kinds) == 0 {
-		return known(c.Core)
+		return known(c.CoreName())
 	}
 	var kinds []string
 	for _, k := range c.Kinds {
-		kinds = append(kinds, fmt.Sprintf("%d × %s", k.Count, known(k.Core)))
+		kinds = append(kinds, fmt.Sprintf("%d × %s", k.Count, known(k.CoreName())))
 	}
 	return strings.Join(kinds, ", ")
 }
@@ -132,9 +137,9 @@ func positive[T int | uint64](n T, format func(T) string) string {
 // settingsSection is every choice that moves the numbers.
 func settingsSection(r bench.Result) section {
 	s := r.Settings
-	return section{title: "Settings", facts: []fact{
+	facts := []fact{
 		{"gateway", gatewayFact(r.Gateway)},
-		{"workers", fmt.Sprintf("%d asked for, %s counted running", s.Workers, figure(r.Gateway.Workers, strconv.Itoa))},
+		{"workers", fmt.Sprintf("%d required, %s running", s.Workers, figure(r.Gateway.Workers, strconv.Itoa))},
 		{"plugins loaded", plugins(r.Gateway.Plugins)},
 		{"etcd", etcdFact(r.Etcd)},
 		{"duration", fmt.Sprintf("%s a run, after %s of warm-up", seconds(s.DurationS), seconds(s.WarmupS))},
@@ -146,7 +151,11 @@ func settingsSection(r bench.Result) section {
 		{"upstreams", strconv.Itoa(s.Upstreams)},
 		{"started", timestamp(r.Started)},
 		{"measured by", join(" ", known(r.Tool.Name), r.Tool.Version)},
-	}}
+	}
+	if o := r.Gateway.OpenResty; o != nil {
+		facts = slices.Insert(facts, 1, fact{"OpenResty", openResty(o)})
+	}
+	return section{title: "Settings", facts: facts}
 }
 
 func gatewayFact(g bench.GatewayInfo) string {
@@ -154,6 +163,14 @@ func gatewayFact(g bench.GatewayInfo) string {
 		return join(" ", gatewayName(g), "("+join(" ", known(g.Name), g.Version)+")")
 	}
 	return fmt.Sprintf("%s (%s)", join(" ", known(g.Name), known(g.Version)), known(g.Kind))
+}
+
+func openResty(o *bench.OpenRestyInfo) string {
+	text := join(", ", known(o.Version), o.Path)
+	if o.LuaJIT != "" {
+		text += ", LuaJIT " + o.LuaJIT
+	}
+	return text
 }
 
 func etcdFact(e bench.EtcdInfo) string {
@@ -192,9 +209,9 @@ func pinning(p *bench.Pins) string {
 func loadFact(s bench.Settings) string {
 	switch {
 	case s.RateShare > 0:
-		return percent(s.RateShare) + " of the scenario's maximum, whatever the answers do (open loop)"
+		return "open loop: fixed rate, " + percent(s.RateShare) + " of the scenario's maximum"
 	case s.Rate > 0:
-		return rate(s.Rate) + " requests/sec, whatever the answers do (open loop)"
+		return "open loop: fixed rate, " + rate(s.Rate) + " requests/sec"
 	}
-	return "closed loop: a connection sends when it has its answer"
+	return "closed loop: each connection waits for its response before sending again"
 }

@@ -44,7 +44,7 @@ func (p *markdownPrinter) view(v view) {
 	p.print("\n%s\n\n%s\n", markdown(v.control), markdown(v.legend))
 	p.print("\n**%s**", markdown(v.verdict))
 	for i := range v.warnings {
-		p.print("[^%d]", first+i)
+		p.print(" [^%d]", first+i)
 	}
 	p.print("\n")
 	for _, g := range v.references {
@@ -94,11 +94,15 @@ func markdownTable(g grid) string {
 	t.SetColumnConfigs(figureColumns(g))
 	t.AppendHeader(markdownCells(g.header[0], g.header[1:]))
 	for _, group := range g.groups {
+		indent := ""
 		if group.title != "" {
 			t.AppendRow(table.Row{"**" + markdown(group.title) + "**"})
+			indent = "&emsp;"
 		}
 		for _, r := range group.rows {
-			t.AppendRow(markdownCells(r.label, r.cells))
+			cells := markdownCells(r.label, r.cells)
+			cells[0] = indent + markdown(r.label)
+			t.AppendRow(cells)
 		}
 	}
 	return t.RenderMarkdown()
@@ -126,4 +130,4 @@ var markdownEscaper = strings.NewReplacer(
 	`<`, `&lt;`, `>`, `&gt;`, `&`, `&amp;`, `~`, `\~`, `#`, `\#`, `$`, `\$`, `!`, `\!`,
 )
 
-func markdown(s string) string { return markdownEscaper.Replace(s) }
+func markdown(s string) string { return markdownEscaper.Replace(clean(s)) }

@@ -115,7 +115,7 @@ func (p *textPrinter) warning(n int, w bench.Warning) {
 // section prints facts in two columns.
 func (p *textPrinter) section(s section) {
 	const indent, gap = 2, 2
-	p.out.WriteString(p.paint(bold, s.title) + "\n")
+	p.lines(s.title, 0, bold)
 	labels := 0
 	for _, f := range s.facts {
 		labels = max(labels, text.StringWidth(f.label))
@@ -142,14 +142,19 @@ func (p *textPrinter) grid(g grid) {
 	}
 }
 
-// table renders a grid that fits.
+// table renders a grid that fits. It is as wide as its head needs, if there is
+// room.
 func (p *textPrinter) table(g grid) string {
 	t := table.NewWriter()
 	style := table.StyleLight
 	style.Format = table.FormatOptions{}
-	style.Size.WidthMin = minWidth
+	style.Size.WidthMin = tableWidth(g)
+	const borders = 4
+	for _, s := range []string{g.title, g.gateway, g.setup} {
+		style.Size.WidthMin = max(style.Size.WidthMin, min(text.StringWidth(clean(s))+borders, p.width))
+	}
 	t.SetStyle(style)
-	t.SetTitle("%s", strings.Join(p.title(g, max(tableWidth(g), minWidth)-4), "\n"))
+	t.SetTitle("%s", strings.Join(p.title(g, style.Size.WidthMin-borders), "\n"))
 	t.AppendHeader(cells(g.header[0], g.header[1:]))
 	t.SetColumnConfigs(figureColumns(g))
 	for i, group := range g.groups {
@@ -215,7 +220,7 @@ func split(g grid, width int) []grid {
 	}
 	columns := len(g.header) - 1
 	for n := 2; n < columns; n++ {
-		parts := cut(g, n)
+		parts := deal(g, n)
 		fits := true
 		for _, part := range parts {
 			fits = fits && tableWidth(part) <= width
@@ -224,11 +229,11 @@ func split(g grid, width int) []grid {
 			return parts
 		}
 	}
-	return cut(g, columns)
+	return deal(g, columns)
 }
 
-// cut deals the columns of g, less the labels, out to n tables.
-func cut(g grid, n int) []grid {
+// deal deals the columns of g, less the labels, out to n tables.
+func deal(g grid, n int) []grid {
 	columns := len(g.header) - 1
 	var parts []grid
 	for i := range n {
@@ -271,35 +276,57 @@ func tableWidth(g grid) int {
 	return total
 }
 
-// wrap breaks s into lines of at most width columns.
+// wrap breaks s, made safe for a terminal, into lines of at most width columns.
 func wrap(s string, width int) []string {
-	lines := strings.Split(text.WrapSoft(s, max(width, 1)), "\n")
+	lines := strings.Split(text.WrapSoft(clean(s), max(width, 1)), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
 	return lines
 }
 
-// reference prints a table of published figures, without borders since it is
-// as wide as a terminal already.
+// reference prints published figures: as a table without borders, or, where that
+// is too wide for the terminal, as a line for each figure.
 func (p *textPrinter) reference(g grid) {
 	p.lines(g.title, 0, bold)
 	if len(g.groups) > 0 {
-		t := table.NewWriter()
-		style := table.StyleLight
-		style.Format = table.FormatOptions{}
-		style.Options = table.OptionsNoBordersAndSeparators
-		t.SetStyle(style)
-		t.AppendHeader(cells(g.header[0], g.header[1:]))
-		t.SetColumnConfigs(figureColumns(g))
-		for _, r := range g.groups[0].rows {
-			t.AppendRow(cells(r.label, r.cells))
-		}
-		for _, line := range strings.Split(t.Render(), "\n") {
-			p.out.WriteString(strings.TrimRight(line, " ") + "\n")
+		rendered := borderless(g)
+		if narrow := text.LongestLineLen(rendered) > p.width; narrow {
+			p.inWords(g)
+		} else {
+			p.out.WriteString(rendered)
 		}
 	}
 	for _, n := range g.notes {
 		p.lines(n, 4, "")
+	}
+}
+
+func borderless(g grid) string {
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Format = table.FormatOptions{}
+	style.Options = table.OptionsNoBordersAndSeparators
+	t.SetStyle(style)
+	t.AppendHeader(cells(g.header[0], g.header[1:]))
+	t.SetColumnConfigs(figureColumns(g))
+	for _, r := range g.groups[0].rows {
+		t.AppendRow(cells(r.label, r.cells))
+	}
+	var b strings.Builder
+	for line := range strings.Lines(t.Render() + "\n") {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return b.String()
+}
+
+// inWords prints each row of g as a sentence with the names of its columns.
+func (p *textPrinter) inWords(g grid) {
+	for _, r := range g.groups[0].rows {
+		var parts []string
+		for i, c := range r.cells {
+			parts = append(parts, g.header[i+1]+" "+c)
+		}
+		p.lines(r.label+": "+strings.Join(parts, ", "), 2, "")
 	}
 }

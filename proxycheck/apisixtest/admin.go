@@ -116,6 +116,8 @@ func (w *worker) answerV2(resp *http.Response, o object) object {
 	switch {
 	case isList:
 		return object{"action": "get", "count": o["total"], "node": object{"key": w.conf.prefix + "/routes", "dir": true, "nodes": list}}
+	case strings.HasPrefix(fmt.Sprint(o["error_msg"]), "Unsupported resource type"):
+		return object{"error_msg": "not found"}
 	case !isRoute:
 		return o
 	case method == http.MethodPut:

@@ -82,9 +82,10 @@ func TLSInFront(t testing.TB, endpoint string) etcdhttp.Config {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.FlushInterval = -1 // watches
+	proxy.ErrorLog = log.New(io.Discard, "", 0)
 	s := httptest.NewUnstartedServer(proxy)
 	s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, Certificates: []tls.Certificate{pair}}
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Config.ErrorLog = proxy.ErrorLog
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return etcdhttp.Config{

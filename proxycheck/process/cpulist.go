@@ -23,7 +23,7 @@ func ParseCPUList(s string) ([]int, error) {
 	for part := range strings.SplitSeq(s, ",") {
 		r, err := parseCPURange(part)
 		if err != nil {
-			return nil, fmt.Errorf("parse CPU list %q: %w", clip(s), err)
+			return nil, fmt.Errorf("parse CPU list %.40q: %w", s, err)
 		}
 		for start := r.first; start <= r.last; start += r.group {
 			for cpu := start; cpu <= r.last && cpu < start+r.used; cpu++ {
@@ -56,7 +56,7 @@ func parseCPURange(s string) (cpuRange, error) {
 		return r, err
 	}
 	if r.last < r.first {
-		return r, fmt.Errorf("range %q runs backwards", clip(span))
+		return r, fmt.Errorf("range %.40q runs backwards", span)
 	}
 	r.used, r.group = 1, 1
 	if !hasStride {
@@ -64,7 +64,7 @@ func parseCPURange(s string) (cpuRange, error) {
 	}
 	used, group, ok := strings.Cut(stride, "/")
 	if !ok {
-		return r, fmt.Errorf("stride %q has no /", clip(stride))
+		return r, fmt.Errorf("stride %.40q has no /", stride)
 	}
 	if r.used, err = cpuNumber(used); err != nil {
 		return r, err
@@ -73,7 +73,7 @@ func parseCPURange(s string) (cpuRange, error) {
 		return r, err
 	}
 	if r.used < 1 || r.group < r.used {
-		return r, fmt.Errorf("stride %q makes no sense", clip(stride))
+		return r, fmt.Errorf("stride %.40q makes no sense", stride)
 	}
 	return r, nil
 }
@@ -81,7 +81,7 @@ func parseCPURange(s string) (cpuRange, error) {
 func cpuNumber(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || n >= maxCPUs {
-		return 0, fmt.Errorf("%q is not the number of a CPU", clip(s))
+		return 0, fmt.Errorf("%.40q is not the number of a CPU", s)
 	}
 	return int(n), nil
 }
@@ -109,11 +109,11 @@ func FormatCPUList(cpus []int) string {
 // AllowedCPUs lists the online CPUs that this process may run on: what cpuset
 // and affinity leave of them.
 func AllowedCPUs(root fs.FS) ([]int, error) {
-	status, err := readFile(root, "proc/self/status")
+	status, err := ReadFile(root, "proc/self/status")
 	if err != nil {
 		return nil, fmt.Errorf("read the allowed CPUs: %w", err)
 	}
-	list, ok := value(status, "Cpus_allowed_list")
+	list, ok := Field(status, "Cpus_allowed_list")
 	if !ok {
 		return nil, fmt.Errorf("read the allowed CPUs: proc/self/status has no Cpus_allowed_list")
 	}
@@ -121,7 +121,7 @@ func AllowedCPUs(root fs.FS) ([]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the allowed CPUs: %w", err)
 	}
-	text, err := readFile(root, "sys/devices/system/cpu/online")
+	text, err := ReadFile(root, "sys/devices/system/cpu/online")
 	if err != nil {
 		return allowed, nil
 	}

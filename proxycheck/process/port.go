@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ type Holder struct {
 	// PID is 0 where the process cannot be seen.
 	PID  int
 	Name string
-	// CommandLine has spaces between the arguments.
+	// CommandLine has spaces between the arguments, and no secrets.
 	CommandLine string
 }
 
@@ -32,6 +33,17 @@ func (h *Holder) String() string {
 }
 
 const unknownHolder = "unknown process (run as root to see)"
+
+var (
+	secretFlag = regexp.MustCompile(`(?i)(--?[a-z-]*(?:key|password|passwd|token|secret)[ =])\S+`)
+	userInfo   = regexp.MustCompile(`://[^/@\s]+@`)
+)
+
+// WithoutSecrets masks what a command line says after a flag for a secret, and
+// the users of URLs.
+func WithoutSecrets(commandLine string) string {
+	return userInfo.ReplaceAllString(secretFlag.ReplaceAllString(commandLine, "${1}***"), "://***@")
+}
 
 // PortHolder says which process listens on a TCP port, on any address of
 // either family. It is nil, without an error, when the port is free. Of
@@ -100,7 +112,6 @@ func listeningInodes(root fs.FS, port int) (map[string]bool, error) {
 func parseListeners(r io.Reader, port int, inodes map[string]bool) error {
 	const local, state, inode = 1, 3, 9
 	const listen = "0A"
-	const maxLineBytes = 4 << 10
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, maxLineBytes), maxLineBytes)
 	for lines.Scan() {
@@ -158,7 +169,7 @@ func describe(root fs.FS, pids []int) []Holder {
 	var first, rest []Holder
 	for _, pid := range pids {
 		stat, err := readStat(root, pid)
-		h := Holder{PID: pid, Name: stat.Name, CommandLine: title(root, pid)}
+		h := Holder{PID: pid, Name: stat.Name, CommandLine: WithoutSecrets(title(root, pid))}
 		if err == nil && slices.Contains(pids, stat.Parent) {
 			rest = append(rest, h)
 		} else {

@@ -87,24 +87,15 @@ func Running(root fs.FS, pid int) bool {
 // PeakRSS is the largest resident memory that the process pid ever had, in
 // bytes (VmHWM of /proc/PID/status).
 func PeakRSS(root fs.FS, pid int) (uint64, error) {
-	b, err := readFile(root, procPath(pid, "status"))
+	n, err := ReadKiB(root, procPath(pid, "status"), "VmHWM")
 	if err != nil {
 		return 0, fmt.Errorf("read peak memory of process %d: %w", pid, err)
 	}
-	text, ok := value(b, "VmHWM")
-	if !ok {
-		return 0, fmt.Errorf("read peak memory of process %d: no VmHWM, it has no memory of its own", pid)
-	}
-	number, isKiB := strings.CutSuffix(text, " kB")
-	n, err := strconv.ParseUint(number, 10, 54)
-	if err != nil || !isKiB {
-		return 0, fmt.Errorf("read peak memory of process %d: %q is not a number of kB", pid, clip(text))
-	}
-	return n << 10, nil
+	return n, nil
 }
 
 func readStat(root fs.FS, pid int) (Proc, error) {
-	b, err := readFile(root, procPath(pid, "stat"))
+	b, err := ReadFile(root, procPath(pid, "stat"))
 	if err != nil {
 		return Proc{}, err
 	}
@@ -131,9 +122,9 @@ func parseStat(b []byte) (Proc, error) {
 		return Proc{}, errors.New("parse stat: too few fields")
 	}
 	if len(fields[state]) != 1 || !unicode.IsLetter(rune(fields[state][0])) {
-		return Proc{}, fmt.Errorf("parse stat: bad state %q", clip(string(fields[state])))
+		return Proc{}, fmt.Errorf("parse stat: bad state %.40q", fields[state])
 	}
-	p := Proc{Name: clean(string(b[open+1 : end])), state: fields[state][0]}
+	p := Proc{Name: Clean(string(b[open+1 : end])), state: fields[state][0]}
 	var err error
 	if p.Parent, err = strconv.Atoi(string(fields[parent])); err != nil {
 		return Proc{}, fmt.Errorf("parse stat: parent: %w", err)
@@ -159,11 +150,11 @@ func parseStat(b []byte) (Proc, error) {
 
 // title is the command line of a process, empty if it has none.
 func title(root fs.FS, pid int) string {
-	b, err := readFile(root, procPath(pid, "cmdline"))
+	b, err := ReadFile(root, procPath(pid, "cmdline"))
 	if err != nil {
 		return ""
 	}
-	return clean(strings.ReplaceAll(string(b), "\x00", " "))
+	return Clean(strings.ReplaceAll(string(b), "\x00", " "))
 }
 
 // processIDs lists the processes by ascending pid.

@@ -57,6 +57,10 @@ var spawner = sync.OnceValue(func() chan func() {
 	return jobs
 })
 
+// Self is this program as it was when it was started, also where its file has been
+// replaced since.
+const Self = "/proc/self/exe"
+
 // Start starts the child in a process group of its own, so that a Ctrl-C at
 // the terminal reaches only this process, which then stops its children in
 // the right order.
@@ -65,6 +69,9 @@ func Start(cfg Config) (*Process, error) {
 		cmd:  exec.Command(cfg.Path, cfg.Args...),
 		tail: &tail{},
 		done: make(chan struct{}),
+	}
+	if cfg.Path == Self {
+		p.cmd.Args[0] = os.Args[0]
 	}
 	p.cmd.Env = cfg.Env
 	p.cmd.Dir = cfg.Dir
