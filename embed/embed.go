@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -21,6 +21,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+
+	"armrepro/proxycheck/process"
 )
 
 // Version is the version of etcd, such as 3.7.3.
@@ -69,7 +71,7 @@ type Server struct {
 	etcd     *etcdembed.Etcd
 	endpoint string
 	version  string
-	dir      string
+	folder   *process.Folder
 	errs     chan error
 	closing  chan struct{}
 	// hangUp ends the streams that are open, such as watches.
@@ -78,14 +80,15 @@ type Server struct {
 	err    error
 }
 
-// HintError is an error with a line for the user on what to do about it.
-type HintError struct {
-	Err  error
-	Hint string
+// hintError is an error with a line for the user on what to do about it.
+type hintError struct {
+	err  error
+	hint string
 }
 
-func (e *HintError) Error() string { return e.Err.Error() }
-func (e *HintError) Unwrap() error { return e.Err }
+func (e *hintError) Error() string { return e.err.Error() }
+func (e *hintError) Unwrap() error { return e.err }
+func (e *hintError) Hint() string  { return e.hint }
 
 // globals are etcd's settings that hold for the whole process.
 var globals = sync.OnceFunc(func() {
@@ -94,7 +97,7 @@ var globals = sync.OnceFunc(func() {
 })
 
 // Start starts etcd and returns once its JSON gateway answers. An error about
-// the port, the folder or the disk is a *HintError. When ctx ends first,
+// the port, the folder or the disk has a Hint method. When ctx ends first,
 // nothing is left running or on disk and the error wraps ctx's cause.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	globals()
@@ -126,7 +129,7 @@ func start(ctx context.Context, cfg Config, host string, port int) (*Server, err
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("start etcd: %w", context.Cause(ctx))
 	}
-	dir, err := makeDir(cfg.Dir, minFree)
+	folder, err := makeFolder(cfg.Dir, minFree)
 	if err != nil {
 		return nil, err
 	}
@@ -134,13 +137,13 @@ func start(ctx context.Context, cfg Config, host string, port int) (*Server, err
 	address := net.JoinHostPort(host, strconv.Itoa(port))
 	s := &Server{
 		endpoint: "http://" + address,
-		dir:      dir,
+		folder:   folder,
 		errs:     make(chan error, 1),
 		closing:  make(chan struct{}),
 		hangUp:   hangUp,
 	}
 	log := newLog(cfg.Logger, s.fail)
-	if err := s.boot(ctx, etcdConfig(dir, address, log, streams)); err != nil {
+	if err := s.boot(ctx, etcdConfig(folder.Path(), address, log, streams)); err != nil {
 		return nil, errors.Join(explain(err, address), s.Close())
 	}
 	go s.watch()
@@ -152,7 +155,7 @@ func start(ctx context.Context, cfg Config, host string, port int) (*Server, err
 func etcdConfig(dir, address string, log *zap.Logger, streams context.Context) *etcdembed.Config {
 	client := url.URL{Scheme: "http", Host: address}
 	c := etcdembed.NewConfig()
-	c.Dir = dir
+	c.Dir = filepath.Join(dir, "data")
 	c.ListenClientUrls = []url.URL{client}
 	c.AdvertiseClientUrls = []url.URL{client}
 	// Without peers there is no second port that could be taken.
@@ -233,7 +236,7 @@ func (s *Server) Close() error {
 	s.once.Do(func() {
 		close(s.closing)
 		s.hangUp()
-		s.err = errors.Join(s.stop(), removeDir(s.dir))
+		s.err = errors.Join(s.stop(), s.folder.Remove())
 	})
 	return s.err
 }
@@ -286,12 +289,4 @@ func (s *Server) fail(err error) {
 	case s.errs <- err:
 	default:
 	}
-}
-
-// removeDir removes the data folder.
-func removeDir(dir string) error {
-	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("remove etcd's data: %w", err)
-	}
-	return nil
 }

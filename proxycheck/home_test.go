@@ -97,58 +97,38 @@ func TestHomeParents(t *testing.T) {
 	}
 }
 
+// What the sweep takes for ours is the leaf's to test.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	dir := shortTempDir(t)
 	inst := fakeInstall(t, "3.18.0", "")
-	alive, err := newHome(dir, inst)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead, err := newHome(dir, inst)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead.lock.Close() // as the kernel does when a run is killed
-	before := checksums(t, inst.Home)
-
-	other := filepath.Join(dir, "somebody-elses")
-	unlocked := filepath.Join(dir, homePrefix+"fresh")
-	for _, d := range []string{other, unlocked} {
-		if err := os.Mkdir(d, 0o755); err != nil {
+	var homes []*home
+	for range 2 {
+		h, err := newHome(dir, inst)
+		if err != nil {
 			t.Fatal(err)
 		}
+		homes = append(homes, h)
 	}
-	// A link that looks like a leftover must not be followed.
-	trap := filepath.Join(dir, homePrefix+"trap")
-	precious := t.TempDir()
-	if err := os.WriteFile(filepath.Join(precious, lockName), nil, 0o644); err != nil {
+	if err := homes[0].Leave(); err != nil { // as a killed run does
 		t.Fatal(err)
 	}
-	if err := os.Symlink(precious, trap); err != nil {
+	before := checksums(t, inst.Home)
+	theirs := filepath.Join(dir, "armrepro-src")
+	if err := os.Mkdir(theirs, 0o755); err != nil {
 		t.Fatal(err)
 	}
-
 	for range 2 {
 		if err := Sweep(t.Context(), dir); err != nil {
 			t.Error(err)
 		}
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{alive.dir, other, unlocked, trap}
-	slices.Sort(left)
-	slices.Sort(want)
-	if !slices.Equal(left, want) {
-		t.Errorf("left: %v, want %v", left, want)
-	}
-	if !exists(filepath.Join(precious, lockName)) {
-		t.Error("the sweep followed a link")
+	if want := []string{homes[1].dir, theirs}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("left: %v, %v, want %v", left, err, want)
 	}
 	sameChecksums(t, before, checksums(t, inst.Home))
-	if err := alive.Remove(); err != nil {
+	if err := homes[1].Remove(); err != nil {
 		t.Error(err)
 	}
 }

@@ -47,19 +47,6 @@ func (o *outputFlags) print(w io.Writer, color bool, results ...bench.Result) er
 	})
 }
 
-// printRun is print for the end of a run: below a text, which is longer than many a
-// terminal, comes its summary.
-func (o *outputFlags) printRun(w io.Writer, color bool, result bench.Result) error {
-	err := o.print(w, color, result)
-	if err != nil || o.format != report.Formats()[0] {
-		return err
-	}
-	if _, err := fmt.Fprintln(w); err != nil {
-		return err
-	}
-	return report.Summary(w, result)
-}
-
 func newReport() *cobra.Command {
 	var (
 		output outputFlags

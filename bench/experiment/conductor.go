@@ -51,7 +51,7 @@ func (c *conductor) setUp(ctx context.Context) error {
 	c.result.Machine = m
 	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.CoreName())).Int("cores", m.Cores).Bool("emulated", m.Emulated).Msg("machine")
 	var err error
-	if c.fit, err = newFitness(m, evidence, c.cfg.Settings.Workers, c.cfg.Pin); err != nil {
+	if c.fit, err = newWatcher(m, evidence, c.cfg.Settings.Workers, c.cfg.Pin); err != nil {
 		return err
 	}
 
@@ -66,7 +66,7 @@ func (c *conductor) setUp(ctx context.Context) error {
 	if err := proxycheck.CheckPorts(ctx, c.ports(plan)); err != nil {
 		return err
 	}
-	if err := c.fit.calm(ctx, c.result); err != nil {
+	if err := c.fit.quiet(ctx, c.result); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context, *gatewayPlan) error{c.startEtcd, c.startUpstream, c.startGateway} {
@@ -149,13 +149,8 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 		return nil
 	}
 	begin := time.Now()
-	folder, err := proxycheck.NewFolder("etcd")
-	if err != nil {
-		return err
-	}
-	c.down = append(c.down, folder.Remove)
 	listen := loopback(c.cfg.Ports.Etcd)
-	server, err := embed.Start(ctx, embed.Config{Listen: listen, Dir: folder.Path(), Logger: c.log})
+	server, err := embed.Start(ctx, embed.Config{Listen: listen, Logger: c.log})
 	if err != nil {
 		return proxycheck.ExplainListen(err, "--etcd-port", listen)
 	}

@@ -30,6 +30,32 @@ func (e *LeftBehind) Error() string {
 
 func (e *LeftBehind) Unwrap() error { return e.Err }
 
+func leftProcesses(err error, pids ...int) error {
+	e := &LeftBehind{Err: err}
+	for _, pid := range pids {
+		e.Left = append(e.Left, Left{What: fmt.Sprintf("process %d", pid), How: fmt.Sprintf("kill -9 %d", pid)})
+	}
+	return e
+}
+
+// CommandLine is a command to be typed in a shell.
+func CommandLine(args ...string) string {
+	words := make([]string, len(args))
+	for i, arg := range args {
+		words[i] = arg
+		if arg == "" || strings.ContainsFunc(arg, meansSomething) {
+			words[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// meansSomething says whether a shell may read r as more than itself.
+func meansSomething(r rune) bool {
+	plain := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+@:,=%", r)
+	return !plain
+}
+
 // AllLeft collects what every *LeftBehind that err holds lists.
 func AllLeft(err error) []Left {
 	if e, ok := errors.AsType[*LeftBehind](err); ok && error(e) == err {

@@ -79,8 +79,8 @@ func TestChildren(t *testing.T) {
 	t.Parallel()
 	got, err := Children(processes(), 100)
 	want := []Proc{
-		{PID: 101, Parent: 100, Name: "nginx", Title: "nginx: worker process", Used: 2 * time.Second, Ended: time.Second / 2, state: 'R'},
-		{PID: 102, Parent: 100, Name: "nginx", Title: "nginx: privileged agent process", Used: 2 * time.Second, Ended: time.Second / 2, state: 'S'},
+		{PID: 101, Parent: 100, Name: "nginx", Title: "nginx: worker process", Used: 2 * time.Second, Ended: time.Second / 2, group: 1, started: 9, state: 'R'},
+		{PID: 102, Parent: 100, Name: "nginx", Title: "nginx: privileged agent process", Used: 2 * time.Second, Ended: time.Second / 2, group: 1, started: 9, state: 'S'},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Proc{})); diff != "" || err != nil {
 		t.Errorf("Children: %v (-want +got):\n%s", err, diff)
