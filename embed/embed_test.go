@@ -229,8 +229,8 @@ func TestStartErrors(t *testing.T) {
 		{"port too high", Config{Listen: "127.0.0.1:65536"}, `port "65536"`, "host:port"},
 		{"not loopback", Config{Listen: "0.0.0.0:2379"}, "not a loopback address", "127.0.0.1"},
 		{"a name", Config{Listen: "example.org:2379"}, "not a loopback address", "127.0.0.1"},
-		{"no such folder", Config{Dir: filepath.Join(t.TempDir(), "gone")}, "no such file", "choose a folder that exists"},
-		{"a file for a folder", Config{Dir: file}, "not a directory", "choose a folder that exists"},
+		{"no such folder", Config{Dir: filepath.Join(t.TempDir(), "gone")}, "no such file", "name a folder"},
+		{"a file for a folder", Config{Dir: file}, "not a directory", "name a folder"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

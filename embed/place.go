@@ -60,20 +60,27 @@ func freePort(host string) (int, error) {
 // makeFolder makes the data folder inside parent, or where that is empty inside
 // a temporary folder, if at least need bytes are free there.
 func makeFolder(parent string, need uint64) (*process.Folder, error) {
-	parents, err := process.TempDirs(parent)
-	if err != nil {
-		return nil, explain(err, "", parent)
+	where := "set TMPDIR to a folder"
+	if parent != "" {
+		where = "name a folder"
 	}
-	folder, err := process.NewFolder(process.EtcdData, "", parents...)
+	parents, err := process.TempDirs(parent)
+	var folder *process.Folder
+	if err == nil {
+		folder, err = process.NewFolder(process.EtcdData, "", parents...)
+	}
 	if err != nil {
-		return nil, explain(fmt.Errorf("make its data folder: %w", err), "", parent)
+		return nil, &hintError{
+			err:  fmt.Errorf("start etcd: make its data folder: %w", err),
+			hint: where + " that exists and can be written to",
+		}
 	}
 	free, err := process.FreeDisk(folder.Path())
 	if err == nil && free < need {
 		err = &hintError{
 			err: fmt.Errorf("start etcd: %d MiB free in %s, at least %d MiB are needed",
 				free>>20, folder.Path(), need>>20),
-			hint: "free some space there, or " + chooseFolder(parent) + " on another disk",
+			hint: "free some space there, or " + where + " on another disk",
 		}
 	}
 	if err != nil {
@@ -82,17 +89,8 @@ func makeFolder(parent string, need uint64) (*process.Folder, error) {
 	return folder, nil
 }
 
-// chooseFolder says how to choose another folder than parent: TMPDIR has no effect
-// where one was given.
-func chooseFolder(parent string) string {
-	if parent != "" {
-		return "choose a folder"
-	}
-	return "set TMPDIR to a folder"
-}
-
 // explain names the cause of a failed start and what to do about it.
-func explain(err error, address, parent string) error {
+func explain(err error, address string) error {
 	hint := ""
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -101,10 +99,7 @@ func explain(err error, address, parent string) error {
 	case errors.As(err, new(*net.OpError)) && errors.Is(err, fs.ErrPermission):
 		hint = "use a port from 1024 on, or run as root"
 	case errors.Is(err, syscall.ENOSPC):
-		hint = "free some space there, or " + chooseFolder(parent) + " on another disk"
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS),
-		errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		hint = chooseFolder(parent) + " that exists and can be written to"
+		hint = "free some space on the disk of its data folder"
 	case errors.Is(err, errDied):
 		hint = "run again with --log-level debug to see what led to it"
 	}

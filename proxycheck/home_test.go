@@ -1,11 +1,13 @@
 package proxycheck
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -28,10 +30,6 @@ func TestHomeLinks(t *testing.T) {
 		}
 		if _, err := os.Lstat(h.path("conf/config.yaml")); err == nil {
 			t.Errorf("%s: the install's config.yaml is in the home", version)
-		}
-		info, err := os.Stat(h.dir)
-		if err != nil || info.Mode().Perm() != 0o755 {
-			t.Errorf("%s: the home has mode %v, %v", version, info.Mode(), err)
 		}
 		for range 2 {
 			if err := h.Remove(); err != nil {
@@ -130,6 +128,56 @@ func TestSweep(t *testing.T) {
 	sameChecksums(t, before, checksums(t, inst.Home))
 	if err := homes[1].Remove(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Whatever the umask is, the workers get at what they need, and nobody else at
+// the key.
+func TestHomeModes(t *testing.T) {
+	t.Parallel()
+	const nobody = 65534
+	etcd, upstream := etcdAt(startEtcd(t)), startUpstream(t)
+	for _, tt := range []struct{ umask, user int }{{0o027, 0}, {0o077, 0}, {0o777, 0}, {0o001, nobody}, {0o077, nobody}} {
+		t.Run(fmt.Sprintf("umask %o user %d", tt.umask, tt.user), func(t *testing.T) {
+			t.Parallel()
+			if os.Geteuid() != 0 && tt.user != 0 {
+				t.Skip("only root can be another user")
+			}
+			cfg := conductorConfig{
+				Kind: "native", Install: fakeInstall(t, "3.18.0", ""), RunDir: shortTempDir(t), Ports: freePorts(t),
+				Etcd: etcd, Upstream: upstream, Umask: tt.umask, User: tt.user,
+			}
+			if tt.user != 0 {
+				cfg.Kind = "home" // that user can't start the fake programs
+			}
+			if err := os.Chmod(cfg.RunDir, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			conductor, _ := startConductor(t, cfg) // its route is live
+			homes, _ := filepath.Glob(filepath.Join(cfg.RunDir, "*"))
+			want := map[string]string{"": "drwxr-xr-x 0", "conf": "drwxr-xr-x 0", "logs": "drwxr-xr-x 0", "lock": "-rw------- 0", "conf/config.yaml": "-r-------- 65534"}
+			if user := cmp.Or(tt.user, os.Geteuid()); user != 0 {
+				dir, file := fmt.Sprint("drwx------ ", user), fmt.Sprint("-rw------- ", user)
+				want = map[string]string{"": dir, "conf": dir, "logs": dir, "lock": file, "conf/config.yaml": file}
+			}
+			for name, want := range want {
+				info, err := os.Stat(filepath.Join(homes[0], name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := fmt.Sprint(info.Mode(), " ", info.Sys().(*syscall.Stat_t).Uid); got != want {
+					t.Errorf("%q is %s, want %s", name, got, want)
+				}
+			}
+			killAndWait(t, conductor)
+			if err := Sweep(t.Context(), cfg.RunDir); err != nil {
+				t.Error(err)
+			}
+			// Another user's home is for him to remove.
+			if _, err := os.Stat(homes[0]); (err == nil) != (tt.user != 0) {
+				t.Errorf("the home after the sweep: %v", err)
+			}
+		})
 	}
 }
 

@@ -68,6 +68,9 @@ func newEtcd() *cobra.Command {
 		if err != nil {
 			return proxycheck.ExplainListen(err, "--listen", cfg.Listen)
 		}
+		if err := proxycheck.Sweep(ctx, cfg.Dir); err != nil {
+			return errors.Join(err, s.Close())
+		}
 		log.Info().Str("listen", s.Endpoint()).Str("version", s.Version()).Msg("etcd ready")
 		return serve(ctx, s)
 	})

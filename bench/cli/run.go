@@ -104,7 +104,7 @@ func (o *runOptions) addGateway(cmd *cobra.Command) {
 			"what to measure: "+orList(kinds)+" (auto: native if APISIX is installed, otherwise attach)")
 		fs.StringVar(&o.APISIXHome, "apisix-home", "", "`DIR` folder of the installed APISIX (default: the usual places)")
 		fs.StringVar(&o.GatewayURL, "gateway-url", "", "`URL` data plane of the gateway to attach to (default http://127.0.0.1 with --gateway-port)")
-		fs.StringVar(&o.AdminURL, "admin-url", "", "`URL` Admin API of the gateway to attach to (default: port 9180, otherwise the gateway's)")
+		fs.StringVar(&o.AdminURL, "admin-url", "", "`URL` Admin API of the gateway to attach to (default: --admin-port, otherwise the gateway's)")
 		fs.StringVar(&o.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one; needed to attach)")
 		addEtcd(fs, &o.Etcd, "client URLs of an existing etcd to use instead of the embedded one")
 		fs.StringVar(&o.EtcdPrefix, "etcd-prefix", "", "`PREFIX` prefix of the gateway's keys in etcd (default: a new one)")
