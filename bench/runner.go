@@ -60,12 +60,18 @@ type Config struct {
 	// process unless it is somebody else's.
 	UpstreamPID  int
 	EtcdEmbedded bool
-	Progress     Progress
+	// Answered is how many answers the upstream has given so far; nil where
+	// that is unknown.
+	Answered func() (uint64, error)
+	// CPUs are those that the run may use.
+	CPUs     []int
+	Progress Progress
 	// Root is the root of the file system, for what /proc tells.
 	Root fs.FS
 }
 
-// controlLimit bounds the control run: it shows a ceiling and needs no more.
+// controlLimit bounds the run without the gateway: the ceiling that it shows is
+// far off, and needs no more precision.
 const controlLimit = 10 * time.Second
 
 // Measure runs every scenario and then the control, and fills in result as it
@@ -93,7 +99,7 @@ func (r *runner) scenario(ctx context.Context, s Scenario) error {
 	}
 	m := &measuring{runner: r, title: s.Title, target: r.Gateway.URL() + s.Path, workers: r.countWorkers()}
 	if warmup := seconds(r.Settings.WarmupS); warmup > 0 {
-		if _, err := r.load(ctx, s.Title+", warm-up", m.config(warmup, 0), nil); err != nil {
+		if _, err := r.load(ctx, s.Title+", warm-up", m.config(warmup, r.Settings.Rate), nil); err != nil {
 			return err
 		}
 	}
@@ -129,7 +135,8 @@ type measuring struct {
 
 // run measures once, with a closed loop if rate is 0.
 func (m *measuring) run(ctx context.Context, what string, rate float64) (*Run, error) {
-	run, err := m.load(ctx, m.title+", "+what, m.config(seconds(m.Settings.DurationS), rate), m.workers)
+	cfg := m.config(seconds(m.Settings.DurationS), rate)
+	run, err := m.load(ctx, m.title+", "+what, cfg, m.workers)
 	m.checkWorkers(m.workers)
 	return run, err
 }
@@ -145,11 +152,14 @@ func (m *measuring) config(lasts time.Duration, rate float64) load.Config {
 func (m *measuring) maximum(ctx context.Context) error {
 	run, err := m.run(ctx, "for the maximum", 0)
 	m.into.Maximum = run
-	if err == nil && run.Requests == 0 {
-		err = errors.New("nothing was answered in the run for the maximum")
+	if err == nil && run.QPS == 0 {
+		err = errNoMaximum
 	}
 	return err
 }
+
+// errNoMaximum: a share of nothing would be the rate 0, which is a closed loop.
+var errNoMaximum = errors.New("nothing was answered, so there is no maximum to take shares of")
 
 // sweep measures at every share of the maximum that was asked for.
 func (m *measuring) sweep(ctx context.Context) error {
@@ -164,6 +174,9 @@ func (m *measuring) sweep(ctx context.Context) error {
 	maximum := *m.into.QPS
 	if m.into.Maximum != nil {
 		maximum = m.into.Maximum.QPS
+	}
+	if maximum == 0 {
+		return errNoMaximum
 	}
 	for _, share := range m.Settings.Sweep {
 		run, err := m.run(ctx, fmt.Sprintf("at %.0f%% of the maximum", 100*share), share*maximum)
@@ -180,10 +193,10 @@ func (m *measuring) sweep(ctx context.Context) error {
 // control loads the upstream directly.
 func (r *runner) control(ctx context.Context) error {
 	lasts := min(seconds(r.Settings.DurationS), controlLimit)
-	run, err := r.load(ctx, "straight to the upstream", r.loadConfig(r.UpstreamURL, lasts), nil)
+	run, err := r.load(ctx, "without the gateway", r.loadConfig(r.UpstreamURL, lasts), []int{})
 	r.result.Control = run
 	if err != nil {
-		return fmt.Errorf("control run: %w", err)
+		return fmt.Errorf("load the upstream without the gateway: %w", err)
 	}
 	return nil
 }
@@ -199,15 +212,13 @@ func (r *runner) loadConfig(url string, lasts time.Duration) load.Config {
 	}
 }
 
-// load loads once and returns what it measured, also when it was
-// interrupted; nil if there is nothing.
+// load loads once and returns what it measured, also when it was interrupted;
+// nil if there is nothing. No workers are those of no gateway, nil ones unseen.
 func (r *runner) load(ctx context.Context, phase string, cfg load.Config, workers []int) (*Run, error) {
 	var before, after usage
-	pids := processes{workers: workers, upstream: r.UpstreamPID}
-	if r.EtcdEmbedded {
-		pids.etcd = os.Getpid()
-	}
+	pids := processes{workers: workers, upstream: r.UpstreamPID, self: os.Getpid(), cpus: r.CPUs}
 	r.Progress.Begin(phase, cfg.Duration)
+	answered := r.answered()
 	run, err := r.Generator.Load(ctx, cfg, Observer{
 		Started:  func() { before = pids.usage(r.Root) },
 		Ended:    func() { after = pids.usage(r.Root) },
@@ -217,10 +228,27 @@ func (r *runner) load(ctx context.Context, phase string, cfg load.Config, worker
 		r.Progress.End(nil)
 		return nil, cause(ctx, err)
 	}
-	after.since(before, len(workers), &run)
+	run.Cut = err != nil && run.Seconds < cfg.Duration.Seconds()
+	run.UpstreamAnswers = difference(answered, r.answered())
+	after.since(before, workers, &run)
 	pids.peakRSS(r.Root, &run)
+	if !r.EtcdEmbedded {
+		run.CPU.Etcd, run.RSS.Etcd = nil, nil
+	}
 	r.Progress.End(&run)
 	return &run, cause(ctx, err)
+}
+
+// answered is the upstream's count of answers, or nil.
+func (r *runner) answered() *uint64 {
+	if r.Answered == nil {
+		return nil
+	}
+	n, err := r.Answered()
+	if err != nil {
+		return nil
+	}
+	return &n
 }
 
 // cause prefers the reason why ctx ended to the error that came of it.
@@ -238,8 +266,8 @@ func (r *runner) countWorkers() []int {
 	if err != nil {
 		r.result.Warn(Warning{
 			Code: WorkersUnseen,
-			Text: fmt.Sprintf("the gateway's workers cannot be seen (%v): their number and CPU time are unknown", err),
-			Hint: "run armrepro where the gateway's processes are visible, such as in its pid namespace",
+			Text: fmt.Sprintf("could not see the gateway's workers, so their number and CPU time are unknown: %v", err),
+			Hint: "run armrepro where it sees the gateway's processes, such as in the same pid namespace",
 		})
 		return nil
 	}
@@ -248,8 +276,8 @@ func (r *runner) countWorkers() []int {
 	if n != r.Settings.Workers {
 		r.result.Warn(Warning{
 			Code:    WorkerCount,
-			Text:    fmt.Sprintf("the gateway runs %d workers, not %d", n, r.Settings.Workers),
-			Hint:    "set worker_processes in the gateway's configuration, or say --workers " + fmt.Sprint(n),
+			Text:    fmt.Sprintf("running gateway workers: %d; required: %d", n, r.Settings.Workers),
+			Hint:    fmt.Sprintf("set worker_processes in the gateway's configuration, or use --workers %d", n),
 			Invalid: true,
 		})
 	}
@@ -265,7 +293,7 @@ func (r *runner) checkWorkers(before []int) {
 		r.result.Warn(Warning{
 			Code:    GatewayRestarted,
 			Text:    fmt.Sprintf("the gateway's workers changed during the run: pids %v, then %v", before, after),
-			Hint:    "a worker crashed or the gateway was reloaded; see its logs/error.log",
+			Hint:    "look in the gateway's logs/error.log for a crash or a reload, and run again",
 			Invalid: true,
 		})
 	}

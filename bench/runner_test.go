@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"armrepro/bench/load"
+	"armrepro/proxycheck/process"
 )
 
 // fakeGateway notes what is asked of it.
@@ -45,11 +46,17 @@ type fakeGenerator struct {
 	failAt  int
 	err     error
 	partial Run
+	// silent has nothing answered.
+	silent bool
 }
 
 func (g *fakeGenerator) Load(_ context.Context, cfg load.Config, on Observer) (Run, error) {
 	g.calls++
-	*g.log = append(*g.log, fmt.Sprintf("load %s for %s", cfg.URL, cfg.Duration))
+	entry := fmt.Sprintf("load %s for %s", cfg.URL, cfg.Duration)
+	if cfg.Rate > 0 {
+		entry += fmt.Sprintf(" at %g/s", cfg.Rate)
+	}
+	*g.log = append(*g.log, entry)
 	on.Started()
 	on.Progress(1)
 	// Some CPU time has to pass for the clocks to show.
@@ -59,13 +66,19 @@ func (g *fakeGenerator) Load(_ context.Context, cfg load.Config, on Observer) (R
 	if g.calls == g.failAt {
 		return g.partial, g.err
 	}
-	return testRun(1000), nil
+	if g.silent {
+		return Run{Result: load.Result{Seconds: 1}}, nil
+	}
+	run := testRun(1000)
+	run.CPU.Load = ptr(0.0)
+	return run, nil
 }
 
 func testRun(qps float64) Run {
 	mean, wrk := 16000.0*1000/qps, 16500.0*1000/qps
-	return Run{Result: load.Result{
-		Requests: uint64(qps), Seconds: 1, QPS: qps,
+	answers := uint64(qps)
+	return Run{UpstreamAnswers: &answers, Result: load.Result{
+		Requests: answers, Seconds: 1, QPS: qps,
 		Latency: load.Latency{Mean: &mean, MeanWrk: &wrk},
 	}}
 }
@@ -79,6 +92,7 @@ func (silent) End(*Run)                    {}
 func testConfig(log *[]string) (Config, *fakeGateway, *fakeGenerator) {
 	gateway := &fakeGateway{log: log, workers: [][]int{{os.Getpid()}}}
 	generator := &fakeGenerator{log: log}
+	cpus, _ := process.AllowedCPUs(os.DirFS("/"))
 	return Config{
 		Settings:     Settings{DurationS: 60, WarmupS: 5, Connections: 16, Threads: 2, Runs: 2, Workers: 1, TimeoutS: 2},
 		Scenarios:    []Scenario{{Name: "one", Title: "One", Path: "/hello"}, {Name: "two", Title: "Two", Path: "/hello"}},
@@ -88,6 +102,7 @@ func testConfig(log *[]string) (Config, *fakeGateway, *fakeGenerator) {
 		UpstreamPID:  os.Getpid(),
 		EtcdEmbedded: true,
 		Progress:     silent{},
+		CPUs:         cpus,
 		Root:         os.DirFS("/"),
 	}, gateway, generator
 }
@@ -122,8 +137,8 @@ func TestMeasureOrder(t *testing.T) {
 			t.Errorf("cpu of %s: %v, want more than 0", name, cores)
 		}
 	}
-	if run.CPU.Steal == nil || run.CPU.GatewayWait == nil {
-		t.Error("steal or the gateway's wait is missing")
+	if run.CPU.Steal == nil || run.CPU.GatewayWait == nil || run.CPU.Others == nil {
+		t.Error("steal, the gateway's wait or the use of others is missing")
 	}
 	for name, rss := range map[string]*uint64{"gateway": run.RSS.Gateway, "upstream": run.RSS.Upstream, "etcd": run.RSS.Etcd} {
 		if rss == nil || *rss == 0 {
@@ -145,6 +160,99 @@ func TestMeasureWithoutWarmup(t *testing.T) {
 	}
 	if strings.Contains(strings.Join(log, "\n"), "for 0s") || len(log) != 7 {
 		t.Errorf("did\n%s", strings.Join(log, "\n"))
+	}
+}
+
+// TestRates has every load run at the rate that was asked for, or a share of what
+// was measured.
+func TestRates(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		settings Settings
+		silent   bool
+		want     []string
+		err      error
+	}{
+		{"fixed", Settings{Rate: 200}, false, []string{"5s at 200/s", "1m0s at 200/s"}, nil},
+		{"share", Settings{RateShare: 0.5}, false, []string{"5s", "1m0s", "1m0s at 500/s"}, nil},
+		{"sweep", Settings{Sweep: []float64{0.25, 0.5}}, false, []string{"5s", "1m0s", "1m0s at 250/s", "1m0s at 500/s"}, nil},
+		{"fixed and sweep", Settings{Rate: 200, Sweep: []float64{0.25}}, false, []string{"5s at 200/s", "1m0s at 200/s", "1m0s", "1m0s at 250/s"}, nil},
+		{"share of nothing", Settings{RateShare: 0.5}, true, []string{"5s", "1m0s"}, errNoMaximum},
+		{"sweep of nothing", Settings{Sweep: []float64{0.25}}, true, []string{"5s", "1m0s"}, errNoMaximum},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var log []string
+			cfg, _, generator := testConfig(&log)
+			generator.silent = tt.silent
+			cfg.Scenarios = cfg.Scenarios[:1]
+			cfg.Settings.Runs = 1
+			cfg.Settings.Rate, cfg.Settings.RateShare, cfg.Settings.Sweep = tt.settings.Rate, tt.settings.RateShare, tt.settings.Sweep
+			if err := Measure(t.Context(), cfg, &Result{Settings: cfg.Settings}); !errors.Is(err, tt.err) {
+				t.Errorf("error %v, want %v", err, tt.err)
+			}
+			var got []string
+			for _, entry := range log {
+				if load, ok := strings.CutPrefix(entry, "load http://127.0.0.1:9080/hello for "); ok {
+					got = append(got, load)
+				}
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("loads %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestUpstreamAnswers counts what the upstream answered from before each load until
+// after it.
+func TestUpstreamAnswers(t *testing.T) {
+	t.Parallel()
+	var given uint64
+	counting := func() (uint64, error) { given += 7; return given, nil }
+	for _, tt := range []struct {
+		name     string
+		answered func() (uint64, error)
+		want     *uint64
+	}{
+		{"counted", counting, ptr(uint64(7))},
+		{"unknown", nil, nil},
+		{"not answering", func() (uint64, error) { return 5, errors.New("gone") }, nil},
+		{"another one by now", func() (uint64, error) { given--; return given, nil }, nil},
+	} {
+		var log []string
+		cfg, _, _ := testConfig(&log)
+		cfg.Answered = tt.answered
+		result := &Result{Settings: cfg.Settings}
+		if err := Measure(t.Context(), cfg, result); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		for _, run := range append(result.Scenarios[1].Runs, *result.Control) {
+			if got := run.UpstreamAnswers; (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
+				t.Errorf("%s: %v answers, want %v", tt.name, got, tt.want)
+			}
+		}
+	}
+}
+
+// TestOthers is what is left of the machine without the run's own processes.
+func TestOthers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		busy *float64
+		own  []*float64
+		want *float64
+	}{
+		{"some", ptr(2.0), []*float64{ptr(1.0), ptr(0.25)}, ptr(0.75)},
+		{"none, by rounding", ptr(1.24), []*float64{ptr(1.0), ptr(0.25)}, ptr(0.0)},
+		{"machine unknown", nil, []*float64{ptr(1.0)}, nil},
+		{"a process unknown", ptr(2.0), []*float64{ptr(1.0), nil}, nil},
+	} {
+		if got := rest(tt.busy, tt.own); (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }
 
@@ -176,6 +284,13 @@ func TestMeasureKeepsWhatItHas(t *testing.T) {
 		}
 		if !slices.Equal(runs, tt.runs) {
 			t.Errorf("%s: runs %v, want %v", tt.name, runs, tt.runs)
+		}
+		for _, s := range result.Scenarios {
+			for _, run := range s.Runs {
+				if run.Cut != (run.QPS == tt.partial.QPS) || s.QPS == nil || *s.QPS != 1000 {
+					t.Errorf("%s: a run of %g is cut: %v; average %v", tt.name, run.QPS, run.Cut, s.QPS)
+				}
+			}
 		}
 	}
 }

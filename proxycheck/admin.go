@@ -7,35 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"path"
 	"strings"
-	"time"
-)
 
-// requestTimeout bounds one request to a gateway. The slowest answer seen, a
-// PUT while etcd elects, took under a second.
-const requestTimeout = 5 * time.Second
+	"armrepro/proxycheck/process"
+)
 
 // maxAnswerBytes bounds what is read of one answer. A production gateway's
 // routes or metrics can be some megabytes.
 const maxAnswerBytes = 64 << 20
 
-// newHTTPClient is a client for a gateway: no proxy from the environment, no
-// redirects, and a connection for each request, so that the workers of a
-// gateway take turns and none holds a connection of ours while it is measured.
-func newHTTPClient() *http.Client {
-	dialer := &net.Dialer{Timeout: requestTimeout}
-	return &http.Client{
-		Timeout:   requestTimeout,
-		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, DisableCompression: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse
-		},
-	}
-}
+func newHTTPClient() *http.Client { return process.NewHTTPClient() }
 
 // answer is a whole HTTP answer.
 type answer struct {
@@ -68,6 +53,8 @@ type admin struct {
 	base   string
 	key    string
 	client *http.Client
+	// server is the Server line of the answer by which it was recognized.
+	server string
 }
 
 // adminError is an answer of the Admin API that says no.
@@ -81,19 +68,88 @@ func (e *adminError) Error() string {
 	return fmt.Sprintf("%s %s: status %d: %s", e.method, e.url, e.status, e.message)
 }
 
-func (a *admin) do(ctx context.Context, method, path string, body []byte) (*answer, error) {
-	u := a.base + "/apisix/admin" + path
-	req, err := http.NewRequestWithContext(ctx, method, u, bytes.NewReader(body))
+// recognize asks without the key, so that no stranger learns it, and says
+// whether it is an Admin API that answers. If it is one that this run can't use,
+// the error says why.
+func (a *admin) recognize(ctx context.Context) (found bool, err error) {
+	ans, err := a.ask(ctx, "", http.MethodGet, "/routes", nil)
+	if err != nil {
+		return false, err
+	}
+	refusal := &adminError{http.MethodGet, a.url("/routes"), ans.status, adminMessage(ans)}
+	a.server = ans.header.Get("Server")
+	switch {
+	case ans.wantsKey():
+		return true, nil
+	case ans.status == http.StatusForbidden && bytes.Contains(ans.body, []byte("<h1>403 Forbidden</h1>")):
+		a.server = "" // nginx answers it before APISIX has a say
+		return true, explainAdmin(refusal, a.key)
+	case ans.status == http.StatusOK:
+		_, err := parseRoutes(ans.body) // with admin_key_required: false
+		return err == nil, err
+	case ans.status == http.StatusNotFound:
+		configs, err := a.ask(ctx, "", http.MethodGet, "/configs", nil)
+		if err == nil && configs.wantsKey() {
+			return true, &HintError{
+				Err:  fmt.Errorf("the gateway is standalone: its Admin API at %s takes whole configurations at /apisix/admin/configs and no single route", a.base),
+				Hint: standaloneHint,
+			}
+		}
+	}
+	return false, refusal
+}
+
+// wantsKey says whether it is the Admin API that asks for its key. A route of
+// the data plane may want a key too, but says so in other words.
+func (ans *answer) wantsKey() bool {
+	return ans.status == http.StatusUnauthorized && strings.HasPrefix(adminMessage(ans), "failed to check token")
+}
+
+// holders are the processes that listen on the Admin API's port, if it is on
+// this machine and they can be seen.
+func (a *admin) holders() []process.Holder {
+	u, err := url.Parse(a.base)
+	if err != nil || !isLocal(u.Hostname()) {
+		return nil
+	}
+	holders, _ := process.Listeners(os.DirFS("/"), portOf(u))
+	return holders
+}
+
+func (a *admin) url(path string) string { return a.base + "/apisix/admin" + path }
+
+// routeURL is where the route is, also for a person who removes it.
+func (a *admin) routeURL(id string) string { return a.url("/routes/" + url.PathEscape(id)) }
+
+// curlDelete is the command that removes a route. The key is not in it.
+func (a *admin) curlDelete(id string) string {
+	return fmt.Sprintf(`curl -X DELETE %s -H "X-API-KEY: $%s"`, a.routeURL(id), AdminKeyEnv)
+}
+
+// ask makes one request, with the key unless it is empty.
+func (a *admin) ask(ctx context.Context, key, method, path string, body []byte) (*answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.url(path), bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("ask the Admin API: %w", err)
 	}
-	req.Header.Set("X-API-KEY", a.key)
+	if key != "" {
+		req.Header.Set("X-API-KEY", key)
+	}
 	ans, err := fetch(a.client, req)
 	if err != nil {
 		return nil, fmt.Errorf("ask the Admin API: %w", err)
 	}
+	return ans, nil
+}
+
+// do makes one request with the key. An answer that says no is an error.
+func (a *admin) do(ctx context.Context, method, path string, body []byte) (*answer, error) {
+	ans, err := a.ask(ctx, a.key, method, path, body)
+	if err != nil {
+		return nil, err
+	}
 	if ans.status < 200 || ans.status > 299 {
-		return ans, explainAdmin(&adminError{method, u, ans.status, adminMessage(ans)}, a.key)
+		return ans, explainAdmin(&adminError{method, a.url(path), ans.status, adminMessage(ans)}, a.key)
 	}
 	return ans, nil
 }
@@ -178,6 +234,16 @@ func (a *admin) routes(ctx context.Context) ([]existingRoute, error) {
 		return nil, fmt.Errorf("read the routes of %s: %w", a.base, err)
 	}
 	return routes, nil
+}
+
+// answers says whether the Admin API answers to our key. More tries don't make
+// a key right.
+func (a *admin) answers(ctx context.Context) error {
+	_, err := a.routes(ctx)
+	if s := adminStatus(err); s == http.StatusUnauthorized || s == http.StatusForbidden {
+		return process.Permanent(err)
+	}
+	return err
 }
 
 // plugins lists the plugins that are loaded. 2.15 answers 500 to the question.

@@ -26,8 +26,8 @@ type BuiltinConfig struct {
 	Path string
 	// Port, AdminPort and PrometheusPort default to 9080, 9180 and 9091.
 	Port, AdminPort, PrometheusPort int
-	// Etcd are the endpoints, such as http://127.0.0.1:2379.
-	Etcd []string
+	// Etcd is where the gateway keeps its routes.
+	Etcd Etcd
 	// EtcdPrefix is the key prefix; empty means a new one, which is removed
 	// again from etcd.
 	EtcdPrefix string
@@ -40,7 +40,7 @@ type BuiltinConfig struct {
 }
 
 func (cfg *BuiltinConfig) setDefaults() {
-	cfg.Path = cmp.Or(cfg.Path, "/proc/self/exe")
+	cfg.Path = cmp.Or(cfg.Path, process.Self)
 	cfg.Port = cmp.Or(cfg.Port, 9080)
 	cfg.AdminPort = cmp.Or(cfg.AdminPort, 9180)
 	cfg.PrometheusPort = cmp.Or(cfg.PrometheusPort, 9091)
@@ -65,14 +65,14 @@ const AdminKeyEnv = "ARMREPRO_ADMIN_KEY"
 // StartBuiltin starts the built-in gateway as a child process and returns when
 // its Admin API answers.
 func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
-	shared := cfg.EtcdPrefix != ""
 	cfg.setDefaults()
-	if len(cfg.Etcd) == 0 {
-		return nil, errors.New("start the built-in gateway: no etcd endpoint given")
+	var err error
+	if cfg.Etcd, err = cfg.Etcd.Normalize(); err != nil {
+		return nil, fmt.Errorf("start the built-in gateway: %w", err)
 	}
 	b := &builtin{cfg: cfg}
 	if cfg.EtcdPrefix == "" {
-		b.cfg.EtcdPrefix = "/armrepro-" + randomHex(4)
+		b.cfg.EtcdPrefix = ownEtcdPrefix + randomHex(4)
 		b.cleanEtcd = b.cfg.EtcdPrefix
 	}
 	client := newHTTPClient()
@@ -87,8 +87,8 @@ func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
 		done:     make(chan struct{}),
 		ended:    b.howEnded,
 		runDir:   cfg.RunDir,
-		shared:   shared,
 	}
+	b.keepIn(cfg.Etcd, cfg.EtcdPrefix)
 	if err := b.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the built-in gateway: %w", err), b.Close())
 	}
@@ -101,7 +101,11 @@ func (b *builtin) start(ctx context.Context) error {
 		"--listen", hostPort(b.cfg.Port),
 		"--admin-listen", hostPort(b.cfg.AdminPort),
 		"--prometheus-listen", hostPort(b.cfg.PrometheusPort),
-		"--etcd", strings.Join(b.cfg.Etcd, ","),
+		"--etcd", strings.Join(b.cfg.Etcd.Endpoints, ","),
+		"--etcd-user", b.cfg.Etcd.User,
+		"--etcd-cacert", b.cfg.Etcd.CACert,
+		"--etcd-cert", b.cfg.Etcd.Cert,
+		"--etcd-key", b.cfg.Etcd.Key,
 		"--etcd-prefix", b.cfg.EtcdPrefix,
 	}
 	var err error
@@ -110,7 +114,7 @@ func (b *builtin) start(ctx context.Context) error {
 		Args: args,
 		// Everybody can read a command line, but only this user its
 		// environment.
-		Env: append(os.Environ(), AdminKeyEnv+"="+b.cfg.AdminKey),
+		Env: append(os.Environ(), AdminKeyEnv+"="+b.cfg.AdminKey, EtcdPasswordEnv+"="+b.cfg.Etcd.Password),
 	})
 	if err != nil {
 		return err
@@ -126,17 +130,11 @@ func (b *builtin) start(ctx context.Context) error {
 // awaitReady waits for the Admin API, which the gateway opens last, and learns
 // the name from the data plane.
 func (b *builtin) awaitReady(ctx context.Context) error {
-	err := poll(ctx, func() error {
-		_, err := b.admin.routes(ctx)
-		if s := adminStatus(err); s == 401 || s == 403 {
-			return permanent(err)
-		}
-		return err
-	})
+	err := process.Poll(ctx, pollEvery, func() error { return b.admin.answers(ctx) })
 	if err != nil {
 		return fmt.Errorf("wait for its Admin API: %w", err)
 	}
-	err = poll(ctx, func() error {
+	err = process.Poll(ctx, pollEvery, func() error {
 		server, err := b.prove.serverHeader(ctx)
 		b.prove.server = server
 		return err

@@ -16,7 +16,7 @@ func builtinConfig(t *testing.T) BuiltinConfig {
 	p := freePorts(t)
 	return BuiltinConfig{
 		Port: p.Data, AdminPort: p.Admin, PrometheusPort: p.Prometheus,
-		Etcd: []string{startEtcd(t)}, RunDir: shortTempDir(t),
+		Etcd: etcdAt(startEtcd(t)), RunDir: shortTempDir(t),
 	}
 }
 
@@ -47,7 +47,7 @@ func TestBuiltin(t *testing.T) {
 		t.Error(err)
 	}
 	waitGone(t, pids[0])
-	if got := keysUnder(t, cfg.Etcd[0], prefix); strings.Contains(got, "count") {
+	if got := keysUnder(t, cfg.Etcd.Endpoints[0], prefix); strings.Contains(got, "count") {
 		t.Errorf("Close left %s", got)
 	}
 	leavesNothing(t, cfg.RunDir)
@@ -75,9 +75,9 @@ func TestBuiltinStartFails(t *testing.T) {
 		want    string
 		hint    string
 	}{
-		{"no etcd given", func(t *testing.T, cfg *BuiltinConfig) { cfg.Etcd = nil }, "no etcd endpoint", ""},
+		{"no etcd given", func(t *testing.T, cfg *BuiltinConfig) { cfg.Etcd = Etcd{} }, "no etcd endpoint", ""},
 		{"no etcd", func(t *testing.T, cfg *BuiltinConfig) {
-			cfg.Etcd = []string{fmt.Sprintf("http://127.0.0.1:%d", freePort(t))}
+			cfg.Etcd = etcdAt(fmt.Sprintf("http://127.0.0.1:%d", freePort(t)))
 		}, "no etcd answers", ""},
 		{"port held", func(t *testing.T, cfg *BuiltinConfig) {
 			l, err := net.Listen("tcp4", hostPort(cfg.Port))

@@ -5,12 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -21,153 +22,156 @@ type settings struct {
 	ip         string
 	ports      NativePorts
 	workers    int
-	etcd       []string
+	etcd       Etcd
 	etcdPrefix string
 	adminKey   string
 	plugins    []string
 	home       string
 }
 
-// The parts that every release has in the same place.
-type (
-	listenAddr struct {
-		IP   string `yaml:"ip"`
-		Port int    `yaml:"port"`
-	}
-	adminKeyEntry struct {
-		Name string `yaml:"name"`
-		Key  string `yaml:"key"`
-		Role string `yaml:"role"`
-	}
-	etcdSection struct {
-		Host   []string `yaml:"host"`
-		Prefix string   `yaml:"prefix"`
-	}
-	cacheZone struct {
-		Name       string `yaml:"name"`
-		MemorySize string `yaml:"memory_size"`
-		DiskSize   string `yaml:"disk_size,omitempty"`
-		DiskPath   string `yaml:"disk_path,omitempty"`
-		Levels     string `yaml:"cache_levels,omitempty"`
-	}
-	apisixSection struct {
-		NodeListen    []listenAddr    `yaml:"node_listen"`
-		EnableAdmin   bool            `yaml:"enable_admin"`
-		AllowAdmin    []string        `yaml:"allow_admin,omitempty"`
-		AdminKey      []adminKeyEntry `yaml:"admin_key,omitempty"`
-		EnableControl bool            `yaml:"enable_control"`
-		Control       listenAddr      `yaml:"control"`
-		ProxyCache    struct {
-			Zones []cacheZone `yaml:"zones"`
-		} `yaml:"proxy_cache"`
-		SSL struct {
-			Enable bool         `yaml:"enable"`
-			Listen []listenAddr `yaml:"listen"`
-		} `yaml:"ssl"`
-	}
-	deploymentSection struct {
-		Role            string `yaml:"role"`
-		RoleTraditional struct {
-			ConfigProvider string `yaml:"config_provider"`
-		} `yaml:"role_traditional"`
-		Admin struct {
-			AllowAdmin  []string        `yaml:"allow_admin"`
-			AdminKey    []adminKeyEntry `yaml:"admin_key"`
-			AdminListen listenAddr      `yaml:"admin_listen"`
-		} `yaml:"admin"`
-		Etcd etcdSection `yaml:"etcd"`
-	}
-	configFile struct {
-		APISIX      apisixSection `yaml:"apisix"`
-		NginxConfig struct {
-			WorkerProcesses int `yaml:"worker_processes"`
-		} `yaml:"nginx_config"`
-		// Etcd is 2.x's, Deployment 3.x's: each release ignores the
-		// other's without a word.
-		Etcd       *etcdSection       `yaml:"etcd,omitempty"`
-		Deployment *deploymentSection `yaml:"deployment,omitempty"`
-		Plugins    []string           `yaml:"plugins"`
-		PluginAttr struct {
-			Prometheus struct {
-				ExportAddr listenAddr `yaml:"export_addr"`
-			} `yaml:"prometheus"`
-		} `yaml:"plugin_attr"`
-	}
-)
+type object = map[string]any
 
 // configYAML is conf/config.yaml for the release. Whatever it doesn't name
 // keeps the install's default, since the defaults are part of the figure.
 func configYAML(s settings) ([]byte, error) {
-	var c configFile
-	allow := []string{"127.0.0.0/24"}
-	keys := []adminKeyEntry{{Name: "admin", Key: s.adminKey, Role: "admin"}}
-	etcd := etcdSection{Host: s.etcd, Prefix: s.etcdPrefix}
-
-	a := &c.APISIX
-	a.NodeListen = []listenAddr{{s.ip, s.ports.Data}}
-	a.EnableAdmin, a.EnableControl = true, true
-	a.Control = listenAddr{s.ip, s.ports.Control}
-	a.SSL.Enable = true
-	a.SSL.Listen = []listenAddr{{s.ip, s.ports.TLS}}
-	// A plugin of 3.18 makes nginx manage the cache folder even without
-	// proxy-cache, and by default that is one in /tmp for all instances.
-	a.ProxyCache.Zones = []cacheZone{
-		{Name: "disk_cache_one", MemorySize: "50m", DiskSize: "1G", DiskPath: filepath.Join(s.home, "disk_cache_one"), Levels: "1:2"},
-		{Name: "memory_cache", MemorySize: "50m"},
+	listen := func(port int) object { return object{"ip": s.ip, "port": port} }
+	apisix := object{
+		"node_listen":    []object{listen(s.ports.Data)},
+		"enable_admin":   true,
+		"enable_control": true,
+		"control":        listen(s.ports.Control),
+		"ssl":            object{"enable": true, "listen": []object{listen(s.ports.TLS)}},
+		// A plugin of 3.18 makes nginx manage the cache folder even without
+		// proxy-cache, and by default that is one in /tmp for all instances.
+		"proxy_cache": object{"zones": []object{
+			{"name": "disk_cache_one", "memory_size": "50m", "disk_size": "1G", "disk_path": filepath.Join(s.home, "disk_cache_one"), "cache_levels": "1:2"},
+			{"name": "memory_cache", "memory_size": "50m"},
+		}},
 	}
+	if s.etcd.CACert != "" {
+		// For all that APISIX asks by TLS; etcd is all that it has to.
+		apisix["ssl"].(object)["ssl_trusted_certificate"] = s.etcd.CACert
+	}
+	config := object{
+		"apisix":       apisix,
+		"nginx_config": object{"worker_processes": s.workers},
+		"plugins":      s.plugins,
+		"plugin_attr":  object{"prometheus": object{"export_addr": listen(s.ports.Prometheus)}},
+	}
+	admin := object{
+		"allow_admin": []string{"127.0.0.0/24"},
+		"admin_key":   []object{{"name": "admin", "key": s.adminKey, "role": "admin"}},
+	}
+	// Each release ignores the other's places without a word.
 	if s.version.isV3() {
-		d := &deploymentSection{Role: "traditional", Etcd: etcd}
-		d.RoleTraditional.ConfigProvider = "etcd"
-		d.Admin.AllowAdmin, d.Admin.AdminKey = allow, keys
-		d.Admin.AdminListen = listenAddr{s.ip, s.ports.Admin}
-		c.Deployment = d
+		admin["admin_listen"] = listen(s.ports.Admin)
+		config["deployment"] = object{
+			"role": "traditional", "role_traditional": object{"config_provider": "etcd"}, "admin": admin, "etcd": s.etcdSection(),
+		}
 	} else {
 		// With a port of its own 2.x's Admin API would listen on every
 		// address, so it stays on the data port.
-		a.AllowAdmin, a.AdminKey = allow, keys
-		c.Etcd = &etcd
+		maps.Copy(apisix, admin)
+		config["etcd"] = s.etcdSection()
 	}
-	c.NginxConfig.WorkerProcesses = s.workers
-	c.Plugins = s.plugins
-	c.PluginAttr.Prometheus.ExportAddr = listenAddr{s.ip, s.ports.Prometheus}
-
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
-	if err := errors.Join(enc.Encode(c), enc.Close()); err != nil {
+	if err := errors.Join(enc.Encode(config), enc.Close()); err != nil {
 		return nil, fmt.Errorf("write the configuration of APISIX: %w", err)
 	}
 	return b.Bytes(), nil
 }
 
-// parseEtcdSection reads what configYAML wrote about etcd. It is empty where
-// the file says nothing or can't be read.
-func parseEtcdSection(file []byte) etcdSection {
-	var c configFile
+// etcdSection is the same in both dialects. APISIX takes one user for all
+// endpoints.
+type etcdSection struct {
+	Host     []string `yaml:"host"`
+	Prefix   string   `yaml:"prefix"`
+	User     string   `yaml:"user,omitempty"`
+	Password string   `yaml:"password,omitempty"`
+	TLS      struct {
+		Cert string `yaml:"cert,omitempty"`
+		Key  string `yaml:"key,omitempty"`
+	} `yaml:"tls,omitempty"`
+}
+
+func (s settings) etcdSection() etcdSection {
+	e := etcdSection{Host: s.etcd.Endpoints, Prefix: s.etcdPrefix, User: s.etcd.User, Password: s.etcd.Password}
+	e.TLS.Cert, e.TLS.Key = s.etcd.Cert, s.etcd.Key
+	return e
+}
+
+// parseEtcd reads what configYAML wrote about etcd. It is empty where the file
+// says nothing or can't be read.
+func parseEtcd(file []byte) (cfg Etcd, prefix string) {
+	var c struct {
+		APISIX struct {
+			SSL struct {
+				TrustedCertificate string `yaml:"ssl_trusted_certificate"`
+			} `yaml:"ssl"`
+		} `yaml:"apisix"`
+		Etcd       etcdSection `yaml:"etcd"`
+		Deployment struct {
+			Etcd etcdSection `yaml:"etcd"`
+		} `yaml:"deployment"`
+	}
 	if yaml.Unmarshal(file, &c) != nil {
-		return etcdSection{}
+		return Etcd{}, ""
 	}
-	switch {
-	case c.Deployment != nil:
-		return c.Deployment.Etcd
-	case c.Etcd != nil:
-		return *c.Etcd
+	e := c.Etcd
+	if e.Prefix == "" {
+		e = c.Deployment.Etcd
 	}
-	return etcdSection{}
+	return Etcd{
+		Endpoints: e.Host, User: e.User, Password: e.Password,
+		CACert: c.APISIX.SSL.TrustedCertificate, Cert: e.TLS.Cert, Key: e.TLS.Key,
+	}, e.Prefix
+}
+
+var (
+	listenPattern  = regexp.MustCompile(`(?m)^\s*listen\s+(?:[0-9.]+:)?([0-9]+)\b`)
+	workersPattern = regexp.MustCompile(`(?m)^\s*worker_processes\s+(\S+);`)
+)
+
+// checkNginxConf makes sure that the nginx.conf that `apisix init` wrote is made
+// from our configuration and not from a default.
+func checkNginxConf(conf []byte, port, workers int) error {
+	listens := false
+	for _, m := range listenPattern.FindAllSubmatch(conf, -1) {
+		listens = listens || string(m[1]) == strconv.Itoa(port)
+	}
+	if !listens {
+		return fmt.Errorf("the nginx.conf that apisix init wrote doesn't listen on port %d", port)
+	}
+	m := workersPattern.FindSubmatch(conf)
+	if m == nil || string(m[1]) != strconv.Itoa(workers) {
+		return fmt.Errorf("the nginx.conf that apisix init wrote doesn't ask for %d worker processes", workers)
+	}
+	return nil
 }
 
 // droppedPlugins are those that the published benchmark took out: they cost
 // about 12% of the throughput (https://github.com/apache/apisix/issues/1993).
 var droppedPlugins = []string{"proxy-mirror", "proxy-cache"}
 
+// printPlugins prints the list of apisix/cli/config.lua, which is a Lua program
+// that returns a table.
+const printPlugins = `for _, name in ipairs(dofile("apisix/cli/config.lua").plugins) do print(name) end`
+
 // plugins is the install's default list less droppedPlugins, in its order.
 func (in *Install) plugins(ctx context.Context) ([]string, error) {
 	var list []string
 	var err error
 	if in.Version.defaultsInLua() {
-		list, err = in.pluginsFromLua(ctx)
+		var out string
+		out, err = in.lua(ctx, in.Home, "-e", printPlugins)
+		list = strings.Fields(out)
 	} else {
-		list, err = in.pluginsFromYAML()
+		var file []byte
+		if file, err = os.ReadFile(filepath.Join(in.Home, "conf/config-default.yaml")); err == nil {
+			list, err = parsePlugins(file)
+		}
 	}
 	if err == nil && len(list) == 0 {
 		err = errors.New("the list is empty")
@@ -178,41 +182,11 @@ func (in *Install) plugins(ctx context.Context) ([]string, error) {
 	return slices.DeleteFunc(list, func(p string) bool { return slices.Contains(droppedPlugins, p) }), nil
 }
 
-func (in *Install) pluginsFromYAML() ([]string, error) {
-	file, err := os.ReadFile(filepath.Join(in.Home, "conf/config-default.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	return parsePlugins(file)
-}
-
 // parsePlugins reads the plugin list of a config-default.yaml.
 func parsePlugins(file []byte) ([]string, error) {
 	var c struct {
 		Plugins []string `yaml:"plugins"`
 	}
-	if err := yaml.Unmarshal(file, &c); err != nil {
-		return nil, err
-	}
-	return c.Plugins, nil
-}
-
-// printPlugins prints the list of apisix/cli/config.lua, which is a Lua program
-// that returns a table.
-const printPlugins = `for _, name in ipairs(dofile("apisix/cli/config.lua").plugins) do print(name) end`
-
-func (in *Install) pluginsFromLua(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, in.LuaJIT, "-e", printPlugins)
-	cmd.Dir = in.Home
-	cmd.Env = in.environ(in.Home)
-	cmd.WaitDelay = time.Second
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("run %s: %w: %s", in.LuaJIT, err, lastLines(stderr.String(), 3))
-	}
-	return strings.Fields(string(out)), nil
+	err := yaml.Unmarshal(file, &c)
+	return c.Plugins, err
 }

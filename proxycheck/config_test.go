@@ -32,12 +32,22 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
+func testEtcd() Etcd {
+	return Etcd{
+		Endpoints: []string{"https://127.0.0.1:2379", "https://127.0.0.1:22379"},
+		User:      "root", Password: `00e2: "#'\`, CACert: "/tmp/ca.pem", Cert: "/tmp/cert.pem", Key: "/tmp/key.pem",
+	}
+}
+
 func testSettings(v Version) settings {
 	s := settings{
 		version: v, ip: listenIP, workers: 2,
-		etcd:       []string{"http://127.0.0.1:2379", "http://127.0.0.1:22379"},
+		etcd:       testEtcd(),
 		etcdPrefix: "/armrepro-0a1b2c3d", adminKey: "00e1",
 		plugins: []string{"limit-count", "prometheus"}, home: "/tmp/armrepro-gateway-1",
+	}
+	if v.Patch > 0 || v.Minor == 0 {
+		s.etcd = Etcd{Endpoints: []string{"http://127.0.0.1:2379", "http://127.0.0.1:22379"}}
 	}
 	s.ports.setDefaults()
 	return s
@@ -86,21 +96,21 @@ func TestConfigDialects(t *testing.T) {
 	}
 }
 
-func TestParseEtcdSection(t *testing.T) {
+func TestParseEtcd(t *testing.T) {
 	t.Parallel()
 	for _, v := range []Version{{2, 15, 0}, {3, 18, 0}} {
 		config, err := configYAML(testSettings(v))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := parseEtcdSection(config)
-		if got.Prefix != "/armrepro-0a1b2c3d" || len(got.Host) != 2 {
-			t.Errorf("%s: %+v", v, got)
+		got, prefix := parseEtcd(config)
+		if diff := cmp.Diff(testEtcd(), got); diff != "" || prefix != "/armrepro-0a1b2c3d" {
+			t.Errorf("%s: prefix %s, %s", v, prefix, diff)
 		}
 	}
 	for _, in := range []string{"", "a: [", "etcd: 5", "apisix: {}"} {
-		if got := parseEtcdSection([]byte(in)); got.Prefix != "" {
-			t.Errorf("%q reads as %+v", in, got)
+		if _, prefix := parseEtcd([]byte(in)); prefix != "" {
+			t.Errorf("%q has the prefix %s", in, prefix)
 		}
 	}
 }

@@ -6,61 +6,24 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
-// notInstalled is ErrNotInstalled with the ways to get APISIX on the
-// distribution under root.
-func notInstalled(root string) error {
+// notInstalled adds to err the ways to get APISIX on the distribution under root.
+func notInstalled(err error, root string) error {
 	release, _ := os.ReadFile(filepath.Join(root, "/etc/os-release"))
-	return &HintError{Err: ErrNotInstalled, Hint: installHint(parseOSRelease(release), runtime.GOARCH)}
+	return &HintError{Err: err, Hint: installHint(parseOSRelease(release), runtime.GOARCH)}
 }
 
-// osRelease is what matters here of /etc/os-release.
-type osRelease struct {
-	id      string
-	like    []string
-	version string
-	name    string
-}
-
-// parseOSRelease reads os-release(5). Unknown lines are skipped; a missing
-// field is empty.
-func parseOSRelease(file []byte) osRelease {
-	var r osRelease
+// parseOSRelease reads the variables of os-release(5), as far as lines are such.
+func parseOSRelease(file []byte) map[string]string {
+	r := map[string]string{}
 	for line := range strings.Lines(string(file)) {
-		key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
-		if !ok {
-			continue
-		}
-		value = strings.Trim(value, `"'`)
-		switch key {
-		case "ID":
-			r.id = value
-		case "ID_LIKE":
-			r.like = strings.Fields(value)
-		case "VERSION_ID":
-			r.version = value
-		case "PRETTY_NAME":
-			r.name = value
-		}
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		r[key] = strings.Trim(value, `"'`)
 	}
 	return r
-}
-
-// is says whether the distribution is or descends from one of ids.
-func (r osRelease) is(ids ...string) bool {
-	for _, id := range ids {
-		if r.id == id {
-			return true
-		}
-		for _, like := range r.like {
-			if like == id {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // repos is where the packages are; it is the address of the official guide and
@@ -70,16 +33,18 @@ const repos = "https://repos.apiseven.com"
 // installHint lists the ways to get APISIX, best first. There are packages for
 // Debian 12, Ubuntu 24.04 and Red Hat 9 and compatible systems, for amd64 and
 // arm64 alike (https://github.com/api7/apisix-build-tools).
-func installHint(r osRelease, goarch string) string {
+func installHint(release map[string]string, goarch string) string {
 	var b strings.Builder
-	major, _, _ := strings.Cut(r.version, ".")
-	name := cmp.Or(r.name, "this system")
+	id, version := release["ID"], release["VERSION_ID"]
+	major, _, _ := strings.Cut(version, ".")
+	name := cmp.Or(release["PRETTY_NAME"], "this system")
+	family := append(strings.Fields(release["ID_LIKE"]), id)
 	switch {
-	case r.id == "debian" && major == "12":
+	case id == "debian" && major == "12":
 		debHint(&b, name, "debian", "debian12", goarch)
-	case r.id == "ubuntu" && r.version == "24.04":
+	case id == "ubuntu" && version == "24.04":
 		debHint(&b, name, "ubuntu", "noble", goarch)
-	case r.is("rhel", "centos", "ol") && major == "9":
+	case major == "9" && slices.ContainsFunc(family, func(f string) bool { return f == "rhel" || f == "centos" || f == "ol" }):
 		fmt.Fprintf(&b, `on %s, install the package:
   sudo curl -fsSLo /etc/yum.repos.d/openresty.repo https://openresty.org/package/centos/openresty.repo
   sudo curl -fsSLo /etc/yum.repos.d/apache-apisix.repo %s/packages/redhat/apache-apisix.repo

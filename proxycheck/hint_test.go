@@ -23,7 +23,7 @@ func TestInstallHints(t *testing.T) {
 		{"", "arm64"},
 	} {
 		r := parseOSRelease([]byte(tt.release))
-		fmt.Fprintf(&b, "== %s %s %s\n%s\n", r.id, r.version, tt.arch, installHint(r, tt.arch))
+		fmt.Fprintf(&b, "== %s %s %s\n%s\n", r["ID"], r["VERSION_ID"], tt.arch, installHint(r, tt.arch))
 	}
 	golden(t, "install-hints.txt", b.Bytes())
 }

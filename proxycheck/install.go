@@ -3,18 +3,17 @@ package proxycheck
 import (
 	"cmp"
 	"context"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"armrepro/proxycheck/process"
 )
 
 // ErrNotInstalled is the error of Find when the machine has no APISIX.
@@ -24,14 +23,14 @@ var ErrNotInstalled = errors.New("find APISIX: not installed")
 type Install struct {
 	// Home is the folder with apisix/, conf/ and deps/.
 	Home string
-	// CLI is the apisix shell script.
-	CLI string
-	// OpenResty is the openresty program.
-	OpenResty string
+	// Version is what apisix/core/version.lua and the CLI agree on.
+	Version Version
+	// OpenResty is what it runs on.
+	OpenResty *OpenResty
 	// LuaJIT is the interpreter that the CLI runs on.
 	LuaJIT string
-	// Version is what `apisix version` and apisix/core/version.lua agree on.
-	Version Version
+	// Others are the folders of further installs, which were not chosen.
+	Others []string
 }
 
 // FindConfig says where to look.
@@ -45,223 +44,207 @@ type FindConfig struct {
 	Root string
 }
 
-const versionTimeout = 15 * time.Second
+const (
+	// versionLua is in every install and is where its version is written.
+	versionLua = "apisix/core/version.lua"
+	// cliLua is APISIX's command. It takes the folder that it is started in
+	// for its home, if it is named from there; the script around it,
+	// /usr/bin/apisix, may name another.
+	cliLua = "./apisix/cli/apisix.lua"
+)
 
-// Find finds an installed APISIX and the OpenResty it runs on. It returns
-// ErrNotInstalled, with the ways to install it as a hint, if there is none, and
-// another error if there is one that can't run here.
+// findTimeout bounds the commands that say what an install is, which take 0.2 s;
+// a machine that starts up may be slow.
+const findTimeout = 30 * time.Second
+
+// Find finds an installed APISIX, preferring that of the first apisix command on
+// the path, and the OpenResty it runs on. It returns ErrNotInstalled, with the
+// ways to install it as a hint, if there is none, and another error if there is
+// one that can't run here.
 func Find(ctx context.Context, cfg FindConfig) (*Install, error) {
-	if cfg.Path == "" {
-		cfg.Path = os.Getenv("PATH")
-	}
-	inst, err := cfg.findHome()
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
+	defer cancel()
+	cfg.Path = cmp.Or(cfg.Path, os.Getenv("PATH"))
+	homes, err := cfg.findHomes()
 	if err != nil {
 		return nil, err
 	}
-	if inst.OpenResty, err = cfg.findOpenResty(inst.Home); err != nil {
+	in := &Install{Home: homes[0], Others: homes[1:]}
+	file, err := os.ReadFile(filepath.Join(in.Home, versionLua))
+	if err == nil {
+		in.Version, err = parseVersionLua(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the version of the APISIX in %s: %w", in.Home, err)
+	}
+	if err := in.Version.checkSupported(); err != nil {
 		return nil, err
 	}
-	if err := checkMachine(inst.OpenResty, runtime.GOARCH); err != nil {
+	if err := in.findOpenResty(ctx, cfg); err != nil {
 		return nil, err
 	}
-	if err := inst.readVersion(ctx); err != nil {
+	if err := in.checkCLI(ctx); err != nil {
 		return nil, err
 	}
-	if err := inst.Version.checkSupported(); err != nil {
-		return nil, err
-	}
-	return inst, nil
+	return in, nil
 }
 
-// findHome finds the folder and the CLI.
-func (cfg FindConfig) findHome() (*Install, error) {
-	cli := cfg.lookPath("apisix")
-	if cli == "" {
-		cli = existing(filepath.Join(cfg.Root, "/usr/bin/apisix"))
-	}
+// findHomes finds the folders of all installs, the one to use first.
+func (cfg FindConfig) findHomes() ([]string, error) {
 	if cfg.Home != "" {
 		home, err := filepath.Abs(cfg.Home)
-		if err != nil {
-			return nil, fmt.Errorf("find APISIX: %w", err)
-		}
-		if existing(filepath.Join(home, versionLua)) == "" {
-			return nil, &HintError{
-				Err:  fmt.Errorf("find APISIX in %s: there is no %s", home, versionLua),
+		if err == nil && !isHome(home) {
+			err = &HintError{
+				Err:  fmt.Errorf("there is no %s in %s", versionLua, home),
 				Hint: "--apisix-home is the folder that holds apisix/, conf/ and deps/, such as /usr/local/apisix or a source checkout after make deps",
 			}
 		}
-		return newInstall(home, cli)
+		if err != nil {
+			return nil, fmt.Errorf("find APISIX: %w", err)
+		}
+		return []string{home}, nil
 	}
+	scripts := cfg.lookPathAll("apisix")
+	if len(scripts) == 0 {
+		scripts = []string{filepath.Join(cfg.Root, "/usr/bin/apisix")}
+	}
+	usual := filepath.Join(cfg.Root, "/usr/local/apisix")
 	var homes []string
-	if cli != "" {
-		// A source checkout has its CLI in bin.
-		if real, err := filepath.EvalSymlinks(cli); err == nil {
-			homes = append(homes, filepath.Dir(filepath.Dir(real)))
-		}
+	for _, script := range scripts {
+		homes = append(homes, homesOf(script, usual)...)
 	}
-	homes = append(homes, filepath.Join(cfg.Root, "/usr/local/apisix"))
+	homes = append(homes, usual)
+	var found []string
 	for _, home := range homes {
-		if existing(filepath.Join(home, versionLua)) != "" {
-			return newInstall(home, cli)
+		if isHome(home) && !slices.ContainsFunc(found, func(f string) bool { return sameFile(f, home) }) {
+			found = append(found, home)
 		}
 	}
-	if cli != "" {
-		return nil, &HintError{
-			Err:  fmt.Errorf("find APISIX: there is the command %s, but the folder that belongs to it is in none of %s", cli, strings.Join(homes, ", ")),
-			Hint: "name the folder that holds apisix/, conf/ and deps/ with --apisix-home",
-		}
+	if len(found) > 0 {
+		return found, nil
 	}
-	return nil, notInstalled(cfg.Root)
+	err := ErrNotInstalled
+	if exists(scripts[0]) {
+		err = fmt.Errorf("%w: the command %s is there, but no folder that belongs to it", err, scripts[0])
+	}
+	return nil, notInstalled(err, cfg.Root)
 }
 
-// versionLua is in every install and is where its version is written.
-const versionLua = "apisix/core/version.lua"
-
-// newInstall prefers the CLI that came with home to the one found elsewhere.
-func newInstall(home, cli string) (*Install, error) {
-	if own := existing(filepath.Join(home, "bin/apisix")); own != "" {
-		cli = own
-	}
-	if cli == "" {
-		return nil, &HintError{
-			Err:  fmt.Errorf("find the apisix command for %s: it is neither on PATH nor in /usr/bin nor in %s/bin", home, home),
-			Hint: "reinstall APISIX, or pass the source checkout it was installed from as --apisix-home",
-		}
-	}
-	return &Install{Home: home, CLI: cli}, nil
-}
-
-// findOpenResty looks on the path first, as the apisix command does.
-func (cfg FindConfig) findOpenResty(home string) (string, error) {
-	if p := cfg.lookPath("openresty"); p != "" {
-		return p, nil
-	}
-	for _, p := range []string{
-		"/usr/local/openresty/bin/openresty",
-		"/usr/bin/openresty",
-		"/usr/local/openresty-debug/bin/openresty",
-	} {
-		if p := existing(filepath.Join(cfg.Root, p)); p != "" {
-			return p, nil
-		}
-	}
-	return "", &HintError{
-		Err:  fmt.Errorf("find openresty for the APISIX in %s: it is neither on PATH nor in /usr/local/openresty/bin", home),
-		Hint: "APISIX runs on OpenResty: install apisix-runtime or openresty, or add its bin folder to PATH",
-	}
-}
-
-// lookPath is the absolute path of the first program of that name on the path,
-// or empty.
-func (cfg FindConfig) lookPath(name string) string {
-	for _, dir := range filepath.SplitList(cfg.Path) {
-		// An empty element means the current folder, from which no
-		// program should be started unasked.
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		p := filepath.Join(dir, name)
-		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return p
-		}
-	}
-	return ""
-}
-
-func existing(path string) string {
-	if _, err := os.Stat(path); err != nil {
-		return ""
-	}
-	return path
-}
-
-// elfMachines is the ELF machine of each architecture a build is made for.
-var elfMachines = map[string]elf.Machine{
-	"arm64": elf.EM_AARCH64,
-	"amd64": elf.EM_X86_64,
-}
-
-// checkMachine refuses a program of another architecture: it would run
-// emulated, or not at all.
-func checkMachine(path, goarch string) error {
-	f, err := elf.Open(path)
-	if _, other := errors.AsType[*elf.FormatError](err); other || errors.Is(err, io.EOF) {
-		return nil // a script around the program: not for us to judge
-	}
+// homesOf lists where the APISIX that a script starts may be: around it, as in a
+// source checkout; where it says, if that isn't the usual place, which every
+// script names; or beside its folder.
+func homesOf(script, usual string) []string {
+	real, err := filepath.EvalSymlinks(script)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
+		return nil
+	}
+	homes := []string{filepath.Dir(filepath.Dir(real))}
+	for _, home := range homesNamed(script) {
+		if home != usual {
+			homes = append(homes, home)
+		}
+	}
+	for _, bin := range []string{filepath.Dir(script), filepath.Dir(real)} {
+		homes = append(homes, filepath.Join(bin, "../apisix"), filepath.Join(bin, "../local/apisix"))
+	}
+	return homes
+}
+
+// scriptPath is an absolute path in a shell script.
+var scriptPath = regexp.MustCompile(`/[^\s"'` + "`" + `$=;:()|&<>*]+`)
+
+// homesNamed lists the homes that hold what a script names.
+func homesNamed(script string) []string {
+	f, err := os.Open(script)
+	if err != nil {
+		return nil
 	}
 	defer f.Close()
-	if want, ok := elfMachines[goarch]; ok && f.Machine != want {
+	const enough = 16 << 10
+	text, _ := io.ReadAll(io.LimitReader(f, enough))
+	if !strings.HasPrefix(string(text), "#!") {
+		return nil
+	}
+	var homes []string
+	for _, path := range scriptPath.FindAllString(string(text), -1) {
+		for dir := filepath.Clean(path); dir != "/"; dir = filepath.Dir(dir) {
+			if isHome(dir) {
+				homes = append(homes, dir)
+				break
+			}
+		}
+	}
+	return homes
+}
+
+func isHome(dir string) bool { return exists(filepath.Join(dir, versionLua)) }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func sameFile(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
+// lookPathAll lists the programs of that name on the path. An empty element of
+// it means the current folder, from which nothing should be started unasked.
+func (cfg FindConfig) lookPathAll(name string) []string {
+	var found []string
+	for _, dir := range filepath.SplitList(cfg.Path) {
+		p := filepath.Join(dir, name)
+		if info, err := os.Stat(p); err == nil && filepath.IsAbs(dir) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// lua runs the LuaJIT of the install in dir.
+func (in *Install) lua(ctx context.Context, dir string, args ...string) (string, error) {
+	return run(ctx, process.Config{Path: in.LuaJIT, Args: args, Dir: dir, Env: in.environ(dir)})
+}
+
+// checkCLI makes sure that the CLI runs, with the libraries that it needs, and
+// that it is of the version that the install's file says.
+func (in *Install) checkCLI(ctx context.Context) error {
+	out, err := in.lua(ctx, in.Home, cliLua, "version")
+	if err != nil {
+		return &HintError{Err: err, Hint: cmp.Or(Hint(err), "run it in "+in.Home+" to see what is missing")}
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if printed := lines[len(lines)-1]; printed != in.Version.String() {
 		return &HintError{
-			Err:  fmt.Errorf("use %s: it is built for %s and this machine is %s", path, machineName(f.Machine), goarch),
-			Hint: "install the " + goarch + " build of OpenResty: under emulation the figures would mean nothing",
+			Err:  fmt.Errorf("tell the version of the APISIX in %s: its command says %.40q, its %s says %s", in.Home, printed, versionLua, in.Version),
+			Hint: "two installs are mixed up: see which Lua files in /usr/local/apisix/deps and /usr/local/share/lua/5.1 belong to the other",
 		}
 	}
 	return nil
 }
 
-func machineName(m elf.Machine) string {
-	for arch, em := range elfMachines {
-		if em == m {
-			return arch
-		}
-	}
-	return m.String()
-}
+// printHome runs APISIX's command with a function in place of what would act,
+// which prints the folder that it would write to.
+const printHome = `arg = {[0] = "` + cliLua + `"}
+package.loaded["apisix.cli.ops"] = {execute = function(env) print(env.apisix_home) end}
+dofile("` + cliLua + `")`
 
-// readVersion asks the CLI for its version and interpreter, and compares with
-// what the install's own file says.
-func (in *Install) readVersion(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
-	defer cancel()
-	// The CLI prefers the APISIX of its working folder to any other.
-	cmd := exec.CommandContext(ctx, in.CLI, "version")
-	cmd.Dir = in.Home
-	cmd.Env = in.environ(in.Home)
-	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
-	if ctx.Err() != nil {
-		return fmt.Errorf("run %s version: %w", in.CLI, context.Cause(ctx))
+// checkWritesTo makes sure that the CLI writes to dir if it is started there.
+// An install whose Lua code was changed may write elsewhere.
+func (in *Install) checkWritesTo(ctx context.Context, dir string) error {
+	out, err := in.lua(ctx, dir, "-e", printHome)
+	if err != nil {
+		return err
 	}
-	luajit, printed, perr := parseVersionOutput(out)
-	if err != nil || perr != nil {
+	if said, _, _ := strings.Cut(out, "\n"); said != dir {
 		return &HintError{
-			Err:  fmt.Errorf("run %s version: %w; it printed: %s", in.CLI, cmp.Or(err, perr), gist(string(out))),
-			Hint: cmp.Or(failureHint(string(out)), "run it in "+in.Home+" to see what is missing"),
+			Err:  fmt.Errorf("use the APISIX in %s: started in %s it would write to %.100q", in.Home, dir, said),
+			Hint: "its apisix/cli was changed to use a fixed folder: reinstall it, or start it yourself and pass --gateway attach",
 		}
 	}
-	file, err := os.ReadFile(filepath.Join(in.Home, versionLua))
-	if err != nil {
-		return fmt.Errorf("read the version of APISIX: %w", err)
-	}
-	written, err := parseVersionLua(file)
-	if err != nil {
-		return fmt.Errorf("read %s of %s: %w", versionLua, in.Home, err)
-	}
-	if printed != written {
-		return &HintError{
-			Err:  fmt.Errorf("tell the version of the APISIX in %s: %s says %s, its %s says %s", in.Home, in.CLI, printed, versionLua, written),
-			Hint: "two installs are mixed up: pass the folder you mean as --apisix-home",
-		}
-	}
-	in.LuaJIT, in.Version = luajit, written
 	return nil
-}
-
-// parseVersionOutput reads what `apisix version` prints: the interpreter's
-// command line first, the version on the last line.
-func parseVersionOutput(out []byte) (luajit string, v Version, err error) {
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	if v, err = ParseVersion(lines[len(lines)-1]); err != nil {
-		return "", Version{}, err
-	}
-	for _, line := range lines[:len(lines)-1] {
-		if f := strings.Fields(line); len(f) == 3 && strings.HasSuffix(f[1], "apisix.lua") && f[2] == "version" {
-			return f[0], v, nil
-		}
-	}
-	return "", Version{}, errors.New("the line that names the interpreter is missing")
 }
 
 var versionPattern = regexp.MustCompile(`(?m)^\s*VERSION\s*=\s*["']([^"']+)["']`)
@@ -270,14 +253,14 @@ var versionPattern = regexp.MustCompile(`(?m)^\s*VERSION\s*=\s*["']([^"']+)["']`
 func parseVersionLua(file []byte) (Version, error) {
 	m := versionPattern.FindSubmatch(file)
 	if m == nil {
-		return Version{}, errors.New("find VERSION: it is not in the file")
+		return Version{}, fmt.Errorf("find VERSION: it is not in %s", versionLua)
 	}
 	return ParseVersion(string(m[1]))
 }
 
 // checkFiles looks for what APISIX can't start without.
 func (in *Install) checkFiles() error {
-	for _, name := range []string{"apisix/cli/apisix.lua", "conf/mime.types"} {
+	for _, name := range []string{cliLua, "conf/mime.types"} {
 		if _, err := os.Stat(filepath.Join(in.Home, name)); err != nil {
 			return &HintError{
 				Err:  fmt.Errorf("use the APISIX in %s: %w", in.Home, err),
@@ -326,37 +309,6 @@ func (in *Install) environ(dir string) []string {
 		return strings.HasPrefix(kv, "APISIX_") || strings.HasPrefix(kv, "PATH=") ||
 			strings.HasPrefix(kv, "PWD=") || strings.HasPrefix(kv, "LUA_")
 	})
-	path := filepath.Dir(in.OpenResty)
-	if p := os.Getenv("PATH"); p != "" {
-		path += string(filepath.ListSeparator) + p
-	} else {
-		path += ":/usr/local/bin:/usr/bin:/bin"
-	}
-	return append(env, "PATH="+path, "PWD="+dir)
-}
-
-// gist is what matters of what a Lua program printed: the beginning of the error
-// that ended it, without the traceback, or else the last lines.
-func gist(out string) string {
-	text, _, traced := strings.Cut(out, "\nstack traceback:")
-	if !traced {
-		return lastLines(out, 5)
-	}
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		if strings.Contains(line, "luajit: ") {
-			lines = lines[i:min(i+2, len(lines))]
-			break
-		}
-	}
-	return lastLines(strings.Join(lines, "\n"), 5)
-}
-
-// lastLines is the end of s, at most n lines, as one line.
-func lastLines(s string, n int) string {
-	lines := strings.Split(strings.TrimSpace(s), "\n")
-	if len(lines) > n {
-		lines = lines[len(lines)-n:]
-	}
-	return strings.Join(lines, " | ")
+	path := cmp.Or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin")
+	return append(env, "PATH="+filepath.Dir(in.OpenResty.Path)+":"+path, "PWD="+dir)
 }

@@ -29,7 +29,8 @@ func TestFind(t *testing.T) {
 			continue
 		}
 		if inst.Home != home || inst.Version != (Version{3, 18, 0}) || !strings.HasSuffix(inst.LuaJIT, "luajit/bin/luajit") ||
-			inst.OpenResty != filepath.Join(root, "usr/local/openresty/bin/openresty") {
+			inst.OpenResty.Path != filepath.Join(root, "usr/local/openresty/bin/openresty") ||
+			inst.OpenResty.Version != "1.27.1.2" || inst.OpenResty.LuaJIT != "2.1.1723681758" {
 			t.Errorf("%s: %+v", name, inst)
 		}
 	}
@@ -50,6 +51,15 @@ var findFailures = []findFailure{
 		want:   "not installed", hint: "--gateway builtin", notInstalled: true,
 	},
 	{
+		name: "a command without its folder",
+		change: func(t *testing.T, root string, cfg *FindConfig) {
+			cfg.Root = t.TempDir()
+			cfg.Path = filepath.Join(cfg.Root, "usr/bin")
+			writeScript(t, filepath.Join(cfg.Path, "apisix"), "exec luajit /nowhere/apisix/cli/apisix.lua $*")
+		},
+		want: "not installed: the command", hint: "--gateway builtin", notInstalled: true,
+	},
+	{
 		name:   "not a home",
 		change: func(t *testing.T, root string, cfg *FindConfig) { cfg.Home = root },
 		want:   "there is no apisix/core/version.lua", hint: "--apisix-home is the folder",
@@ -62,12 +72,25 @@ var findFailures = []findFailure{
 		want: "find openresty", hint: "add its bin folder to PATH",
 	},
 	{
-		name: "no command",
+		name: "no LuaJIT",
 		change: func(t *testing.T, root string, cfg *FindConfig) {
-			remove(t, root, "usr/bin/apisix")
-			remove(t, root, "usr/local/apisix/bin/apisix")
+			remove(t, root, "usr/local/openresty/luajit/bin/luajit")
 		},
-		want: "find the apisix command", hint: "--apisix-home",
+		want: "luajit: no such file", hint: "reinstall OpenResty",
+	},
+	{
+		name: "OpenResty too old",
+		change: func(t *testing.T, root string, cfg *FindConfig) {
+			apisixtest.SetOpenResty(t, root, "1.21.4.1")
+		},
+		want: "use APISIX 3.18.0 on OpenResty 1.21.4.1 (", hint: "install OpenResty 1.29.2",
+	},
+	{
+		name: "OpenResty of no version",
+		change: func(t *testing.T, root string, cfg *FindConfig) {
+			apisixtest.SetOpenResty(t, root, "of mine")
+		},
+		want: "its version is missing; it printed: nginx version: openresty/of mine",
 	},
 	{
 		name: "openresty of another machine",
@@ -86,42 +109,31 @@ var findFailures = []findFailure{
 	{
 		name: "two installs mixed up",
 		change: func(t *testing.T, root string, cfg *FindConfig) {
-			cli := remove(t, root, "usr/local/apisix/bin/apisix")
-			script := "#!/bin/sh\necho luajit ./apisix/cli/apisix.lua version\necho 2.15.0\n"
-			if err := os.WriteFile(cli, []byte(script), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			remove(t, root, "usr/local/openresty/luajit/bin/luajit")
+			writeScript(t, filepath.Join(root, "usr/local/openresty/luajit/bin/luajit"), "echo 2.15.0")
 		},
-		want: "says 2.15.0, its apisix/core/version.lua says 3.18.0", hint: "mixed up",
+		want: `its command says "2.15.0", its apisix/core/version.lua says 3.18.0`, hint: "mixed up",
 	},
 	{
 		name: "command fails",
 		change: func(t *testing.T, root string, cfg *FindConfig) {
-			path := remove(t, root, "usr/local/apisix/bin/apisix")
-			if err := os.WriteFile(path, []byte("#!/bin/sh\necho lua: cannot open file\nexit 1\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			remove(t, root, "usr/local/openresty/luajit/bin/luajit")
+			writeScript(t, filepath.Join(root, "usr/local/openresty/luajit/bin/luajit"), `[ "$1" = -v ] || { echo lua: cannot open file; exit 1; }`)
 		},
 		want: "cannot open file", hint: "see what is missing",
 	},
 	{
 		name: "missing Lua module",
 		change: func(t *testing.T, root string, cfg *FindConfig) {
-			path := remove(t, root, "usr/local/apisix/bin/apisix")
-			script := "#!/bin/sh\necho \"luajit: x.lua:1: module 'tinyyaml' not found:\"\necho 'stack traceback:'\nexit 1\n"
-			if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			remove(t, root, "usr/local/openresty/luajit/bin/luajit")
+			writeScript(t, filepath.Join(root, "usr/local/openresty/luajit/bin/luajit"),
+				`[ "$1" = -v ] || { echo "luajit: x.lua:1: module 'tinyyaml' not found:"; echo 'stack traceback:'; exit 1; }`)
 		},
 		want: "exit status 1; it printed: luajit: x.lua:1: module 'tinyyaml' not found:", hint: "make deps",
 	},
 	{
 		name: "no version in the file",
 		change: func(t *testing.T, root string, cfg *FindConfig) {
-			path := remove(t, root, "usr/local/apisix/bin/apisix")
-			if err := os.WriteFile(path, []byte("#!/bin/sh\necho luajit ./apisix/cli/apisix.lua version\necho 3.18.0\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
 			if err := os.WriteFile(filepath.Join(root, "usr/local/apisix", versionLua), []byte("return {}\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -133,6 +145,17 @@ var findFailures = []findFailure{
 		change: func(*testing.T, string, *FindConfig) {},
 		want:   "use APISIX 2.13.3", hint: "--gateway attach",
 	},
+}
+
+// writeScript writes a shell script.
+func writeScript(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestFindFails(t *testing.T) {
@@ -219,24 +242,7 @@ func TestCheckMachine(t *testing.T) {
 	}
 }
 
-func TestParseVersionOutput(t *testing.T) {
-	t.Parallel()
-	luajit, v, err := parseVersionOutput([]byte("/usr/local/openresty/luajit/bin/luajit /usr/local/apisix/apisix/cli/apisix.lua version\n2.15.0\n"))
-	if err != nil || luajit != "/usr/local/openresty/luajit/bin/luajit" || v != (Version{2, 15, 0}) {
-		t.Errorf("%q, %v, %v", luajit, v, err)
-	}
-	for _, in := range []string{
-		"", "3.18.0", "x y z\n3.18.0",
-		"ERROR: Please check the version of OpenResty and Lua",
-		"luajit apisix.lua version\nlua: cannot open file",
-	} {
-		if _, _, err := parseVersionOutput([]byte(in)); err == nil {
-			t.Errorf("%q is no error", in)
-		}
-	}
-}
-
-func TestGist(t *testing.T) {
+func TestSummary(t *testing.T) {
 	t.Parallel()
 	const missing = "luajit ./apisix/cli/apisix.lua version\n/usr/local/openresty/luajit/bin/luajit: ./apisix/cli/file.lua:18: module 'tinyyaml' not found:\n\tno field package.preload['tinyyaml']\n\tno file '/x.lua'\nstack traceback:\n\t[C]: in function 'require'\n\t[C]: at 0x5648dbd4e380\n"
 	for in, want := range map[string]string{
@@ -245,29 +251,18 @@ func TestGist(t *testing.T) {
 		"odd\nstack traceback:\n\tx": "odd",
 		"":                           "",
 	} {
-		if got := gist(in); got != want {
-			t.Errorf("gist(%q) = %q, want %q", in, got, want)
+		if got := summary(in); got != want {
+			t.Errorf("summary(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
 
-func FuzzGist(f *testing.F) {
+func FuzzSummary(f *testing.F) {
 	f.Add("luajit: x\nstack traceback:\n")
 	f.Add("\nstack traceback:")
 	f.Fuzz(func(t *testing.T, out string) {
-		if got := gist(out); strings.Contains(got, "\n") {
+		if got := summary(out); strings.Contains(got, "\n") {
 			t.Errorf("%q has several lines", got)
-		}
-	})
-}
-
-func FuzzParseVersionOutput(f *testing.F) {
-	f.Add([]byte("luajit ./apisix/cli/apisix.lua version\n3.18.0\n"))
-	f.Add([]byte("\n\n"))
-	f.Fuzz(func(t *testing.T, out []byte) {
-		luajit, _, err := parseVersionOutput(out)
-		if (err == nil) != (luajit != "") {
-			t.Errorf("interpreter %q and error %v", luajit, err)
 		}
 	})
 }
@@ -280,4 +275,14 @@ func FuzzParseVersionLua(f *testing.F) {
 			t.Errorf("%v out of %q", v, file)
 		}
 	})
+}
+
+func TestMasks(t *testing.T) {
+	t.Parallel()
+	const secret = `a'b"c d/`
+	for _, said := range []string{`a'b"c d/`, `a''b"c d/`, `a'b\"c d/`, "a%27b%22c+d%2F", "a%27b%22c%20d%2F"} {
+		if got := masks("", secret).Replace("x " + said + " y"); got != "x *** y" {
+			t.Errorf("%s becomes %s", said, got)
+		}
+	}
 }

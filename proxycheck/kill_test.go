@@ -22,6 +22,9 @@ func startConductor(t *testing.T, cfg conductorConfig) (*os.Process, conductorRe
 	cmd.Env = append(os.Environ(), conductorEnv+"="+string(text))
 	stderr := &strings.Builder{}
 	cmd.Stderr = stderr
+	if cfg.User != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(cfg.User), Gid: uint32(cfg.User)}}
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +71,7 @@ func TestKillNative(t *testing.T) {
 			cfg := conductorConfig{
 				Kind:    "native",
 				Install: fakeInstall(t, version, "stop-delay=200ms"), RunDir: shortTempDir(t),
-				Ports: freePorts(t), Etcd: []string{etcd}, Upstream: startUpstream(t),
+				Ports: freePorts(t), Etcd: etcdAt(etcd), Upstream: startUpstream(t),
 			}
 			before := checksums(t, cfg.Install.Home)
 			conductor, report := startConductor(t, cfg)
@@ -96,7 +99,7 @@ func TestKillNative(t *testing.T) {
 				t.Errorf("left in etcd: %s", got)
 			}
 			p := cfg.Ports
-			if err := CheckPorts([]Port{{"gateway", p.Data, "-"}, {"admin", p.Admin, "-"}, {"control", p.Control, "-"}, {"metrics", p.Prometheus, "-"}, {"tls", p.TLS, "-"}}); err != nil {
+			if err := CheckPorts(t.Context(), []Port{{"gateway", p.Data, "-"}, {"admin", p.Admin, "-"}, {"control", p.Control, "-"}, {"metrics", p.Prometheus, "-"}, {"tls", p.TLS, "-"}}); err != nil {
 				t.Errorf("the next run's ports: %v", err)
 			}
 			gw, err := StartNative(t.Context(), NativeConfig{Install: cfg.Install, RunDir: cfg.RunDir, Ports: cfg.Ports, Etcd: cfg.Etcd})
@@ -116,7 +119,8 @@ func configuredPrefix(t *testing.T, home string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parseEtcdSection(file).Prefix
+	_, prefix := parseEtcd(file)
+	return prefix
 }
 
 // The master may be killed together with the run: its workers are then found by
@@ -126,7 +130,7 @@ func TestKillNativeAndMaster(t *testing.T) {
 	cfg := conductorConfig{
 		Kind:    "native",
 		Install: fakeInstall(t, "3.18.0", "stop-delay=1m"), RunDir: shortTempDir(t),
-		Ports: freePorts(t), Etcd: []string{startEtcd(t)}, Upstream: startUpstream(t),
+		Ports: freePorts(t), Etcd: etcdAt(startEtcd(t)), Upstream: startUpstream(t),
 	}
 	conductor, report := startConductor(t, cfg)
 	homes, _ := filepath.Glob(filepath.Join(cfg.RunDir, "*"))
@@ -151,7 +155,7 @@ func TestKillBuiltin(t *testing.T) {
 	t.Parallel()
 	cfg := conductorConfig{
 		Kind: "builtin", RunDir: shortTempDir(t),
-		Ports: freePorts(t), Etcd: []string{startEtcd(t)}, Upstream: startUpstream(t),
+		Ports: freePorts(t), Etcd: etcdAt(startEtcd(t)), Upstream: startUpstream(t),
 	}
 	conductor, report := startConductor(t, cfg)
 	killAndWait(t, conductor)

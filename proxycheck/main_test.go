@@ -28,6 +28,11 @@ func TestMain(m *testing.M) {
 	if os.Getenv(conductorEnv) != "" {
 		os.Exit(runConductor())
 	}
+	// The tests wait for processes more than they work.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	if s, err := sharedEtcd(); err == nil {
 		s.Close()
@@ -46,10 +51,15 @@ func runGateway(args []string) int {
 	fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", "", "")
 	fs.StringVar(&cfg.Prefix, "etcd-prefix", "", "")
 	etcd := fs.String("etcd", "", "")
+	fs.StringVar(&cfg.Etcd.User, "etcd-user", "", "")
+	fs.StringVar(&cfg.Etcd.CACert, "etcd-cacert", "", "")
+	fs.StringVar(&cfg.Etcd.Cert, "etcd-cert", "", "")
+	fs.StringVar(&cfg.Etcd.Key, "etcd-key", "", "")
 	if err := fs.Parse(args); err != nil {
 		return 2
 	}
-	cfg.Etcd = strings.Split(*etcd, ",")
+	cfg.Etcd.Endpoints = strings.Split(*etcd, ",")
+	cfg.Etcd.Password = os.Getenv(EtcdPasswordEnv)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	called := filepath.Base(os.Args[0])
@@ -88,10 +98,12 @@ type conductorConfig struct {
 	Install  *Install
 	RunDir   string
 	Ports    NativePorts
-	Etcd     []string
+	Etcd     Etcd
 	Prefix   string
 	Attach   AttachConfig
 	Upstream string
+	// Umask and User are the run's; zero means this process's.
+	Umask, User int
 }
 
 // conductorReport is what a conductor prints once its route is live.
@@ -106,6 +118,9 @@ func runConductor() int {
 	var cfg conductorConfig
 	err := json.Unmarshal([]byte(os.Getenv(conductorEnv)), &cfg)
 	var gw Gateway
+	if cfg.Umask != 0 {
+		syscall.Umask(cfg.Umask)
+	}
 	if err == nil {
 		ctx := context.Background()
 		switch cfg.Kind {
@@ -115,8 +130,13 @@ func runConductor() int {
 			gw, err = StartBuiltin(ctx, BuiltinConfig{RunDir: cfg.RunDir, Port: cfg.Ports.Data, AdminPort: cfg.Ports.Admin, PrometheusPort: cfg.Ports.Prometheus, Etcd: cfg.Etcd})
 		case "attach":
 			gw, err = Attach(ctx, cfg.Attach)
+		case "home": // alone, without a gateway
+			var h *home
+			if h, err = newHome(cfg.RunDir, cfg.Install); err == nil {
+				err = h.write("conf/config.yaml", nil)
+			}
 		}
-		if err == nil {
+		if err == nil && gw != nil {
 			err = gw.Apply(ctx, plainRoute(cfg.Upstream))
 		}
 	}
@@ -125,10 +145,12 @@ func runConductor() int {
 		return 1
 	}
 	report := conductorReport{}
-	report.Workers, _ = gw.Workers()
 	switch g := gw.(type) {
 	case *native:
 		report.RouteID = g.routeID
+		report.Workers, _ = g.Workers()
+	case *builtin:
+		report.Workers, _ = g.Workers()
 	case *attached:
 		report.RouteID = g.routeID
 	}

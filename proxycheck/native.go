@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -48,8 +47,8 @@ type NativeConfig struct {
 	// Workers is the number of worker processes; zero means 1.
 	Workers int
 	Ports   NativePorts
-	// Etcd are the endpoints, such as http://127.0.0.1:2379.
-	Etcd []string
+	// Etcd is where the gateway keeps its configuration.
+	Etcd Etcd
 	// EtcdPrefix is the key prefix; empty means a new one, which is removed
 	// again from etcd.
 	EtcdPrefix string
@@ -80,7 +79,9 @@ type native struct {
 	etcdPrefix string
 	// cleanEtcd says that keys were put under a prefix of our own.
 	cleanEtcd bool
-	master    *process.Process
+	// secrets hides the keys and passwords in what APISIX says.
+	secrets *strings.Replacer
+	master  *process.Process
 	// workers are the pids that were seen at the start.
 	workers   []int
 	closeOnce sync.Once
@@ -88,20 +89,21 @@ type native struct {
 }
 
 // StartNative gives the install a private home and starts it there, as the
-// official image does: `apisix init`, `apisix init_etcd`, openresty. It returns
+// official image does: apisix init, apisix init_etcd, openresty. It returns
 // when the Admin API answers, the workers are counted and the ports are proved
 // to be its own.
 func StartNative(ctx context.Context, cfg NativeConfig) (Gateway, error) {
 	cfg.setDefaults()
-	if len(cfg.Etcd) == 0 {
-		return nil, errors.New("start APISIX: no etcd endpoint given")
+	var err error
+	if cfg.Etcd, err = cfg.Etcd.Normalize(); err == nil {
+		err = checkForAPISIX(cfg.Etcd, cfg.Install)
 	}
-	n := &native{cfg: cfg, etcdPrefix: cfg.EtcdPrefix}
-	if n.etcdPrefix == "" {
-		n.etcdPrefix = "/armrepro-" + randomHex(4)
+	if err != nil {
+		return nil, fmt.Errorf("start APISIX: %w", err)
 	}
+	n := &native{cfg: cfg, etcdPrefix: cmp.Or(cfg.EtcdPrefix, ownEtcdPrefix+randomHex(4)), secrets: masks(cfg.AdminKey, cfg.Etcd.Password)}
 	n.core = core{
-		info:     Info{Kind: "native", Name: apisixName, Version: cfg.Install.Version.String()},
+		info:     Info{Kind: "native", Name: apisixName, Version: cfg.Install.Version.String(), OpenResty: cfg.Install.OpenResty},
 		routeID:  newRouteID(),
 		timeouts: cfg.Timeouts,
 		log:      cfg.Logger,
@@ -109,8 +111,8 @@ func StartNative(ctx context.Context, cfg NativeConfig) (Gateway, error) {
 		done:     make(chan struct{}),
 		ended:    n.howEnded,
 		runDir:   cfg.RunDir,
-		shared:   cfg.EtcdPrefix != "",
 	}
+	n.keepIn(cfg.Etcd, cfg.EtcdPrefix)
 	client := newHTTPClient()
 	adminPort := cfg.Ports.Data
 	if cfg.Install.Version.isV3() {
@@ -124,7 +126,7 @@ func StartNative(ctx context.Context, cfg NativeConfig) (Gateway, error) {
 		client:  client,
 	}
 	if err := n.start(ctx, adminPort); err != nil {
-		return nil, errors.Join(fmt.Errorf("start APISIX %s: %w", n.info.Version, err), n.Close())
+		return nil, errors.Join(n.mask(fmt.Errorf("start APISIX %s: %w", n.info.Version, err)), n.Close())
 	}
 	return n, nil
 }
@@ -142,7 +144,7 @@ func (n *native) start(ctx context.Context, adminPort int) error {
 		timeout time.Duration
 		run     func(ctx context.Context) error
 	}{
-		{"home", versionTimeout, n.makeHome},
+		{"home", findTimeout, n.makeHome},
 		{"init", t.Init, n.init},
 		{"init_etcd", t.InitEtcd, n.initEtcd},
 		{"start", t.Start, n.startMaster},
@@ -174,13 +176,21 @@ func (n *native) makeHome(ctx context.Context) error {
 	if n.home, err = newHome(n.cfg.RunDir, n.cfg.Install); err != nil {
 		return err
 	}
+	if err := n.cfg.Install.checkWritesTo(ctx, n.home.dir); err != nil {
+		return err
+	}
 	n.checkLogSpace()
+	n.checkOpenResty()
+	etcd, err := n.home.copyCertificates(n.cfg.Etcd)
+	if err != nil {
+		return err
+	}
 	config, err := configYAML(settings{
 		version:    n.cfg.Install.Version,
 		ip:         listenIP,
 		ports:      n.cfg.Ports,
 		workers:    n.cfg.Workers,
-		etcd:       n.cfg.Etcd,
+		etcd:       etcd,
 		etcdPrefix: n.etcdPrefix,
 		adminKey:   n.cfg.AdminKey,
 		plugins:    plugins,
@@ -189,8 +199,16 @@ func (n *native) makeHome(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The workers read it again as nobody; without, they answer 500.
-	return os.WriteFile(n.home.path("conf/config.yaml"), config, 0o644)
+	return n.home.write("conf/config.yaml", config)
+}
+
+// checkOpenResty warns of an OpenResty that this release wasn't made for.
+func (n *native) checkOpenResty() {
+	v, or := n.cfg.Install.Version, n.cfg.Install.OpenResty
+	if _, newest := v.openRestyRange(); or.number().Compare(newest) > 0 {
+		n.warn("openresty", fmt.Sprintf("APISIX %s runs on OpenResty %s, which is newer than the one it was made for (%s)", v, or.Version, newest),
+			fmt.Sprintf("install the OpenResty that belongs to this release beside it, or put its bin folder first in PATH; now it is %s", or.Path))
+	}
 }
 
 // The access log grows by about 200 bytes a request; the fastest core known
@@ -200,7 +218,7 @@ const logBytesPerSecond = 200 * 40000
 // checkLogSpace warns when a scenario's access log may not fit on the disk.
 func (n *native) checkLogSpace() {
 	need := uint64(n.cfg.Load.Seconds()) * logBytesPerSecond * uint64(n.cfg.Workers)
-	free, err := freeBytes(n.home.dir)
+	free, err := process.FreeDisk(n.home.dir)
 	if err != nil || need == 0 || need < free {
 		return
 	}
@@ -232,52 +250,29 @@ func (n *native) init(ctx context.Context) error {
 // initEtcd lays the directories of the prefix in etcd.
 func (n *native) initEtcd(ctx context.Context) error {
 	_, err := n.cli(ctx, "init_etcd")
-	n.cleanEtcd = n.cfg.EtcdPrefix == "" && err == nil
-	if err != nil && Hint(err) == "" {
-		return &HintError{
-			Err:  err,
-			Hint: fmt.Sprintf("see that etcd answers: curl %s/version", n.cfg.Etcd[0]),
-		}
+	own := n.cfg.EtcdPrefix == ""
+	if n.cleanEtcd = own && err == nil; own && err != nil {
+		_ = removeKeys(n.cfg.Etcd, n.etcdPrefix) // it may have written some
 	}
-	return err
+	if err == nil || Hint(err) != "" {
+		return err
+	}
+	return withHint(err, fmt.Sprintf("see that etcd answers: curl %s/version", n.cfg.Etcd.Endpoints[0]))
 }
 
 // cli runs one command of the apisix CLI in the home and returns what it
 // printed.
 func (n *native) cli(ctx context.Context, command string) (string, error) {
-	p, err := process.Start(process.Config{
-		Path: n.cfg.Install.CLI,
-		Args: []string{command},
-		Env:  n.cfg.Install.environ(n.home.dir),
-		Dir:  n.home.dir,
-	})
-	if err != nil {
-		return "", err
-	}
-	select {
-	case <-p.Done():
-	case <-ctx.Done():
-		_ = p.Stop(syscall.SIGKILL, time.Second)
-		return "", fmt.Errorf("apisix %s: %w; it had printed: %s", command, &timeoutError{context.Cause(ctx), errors.New("it is still running")}, said(p))
-	}
-	if err := p.Err(); err != nil {
-		err = fmt.Errorf("apisix %s: %w: %s", command, err, said(p))
-		if hint := failureHint(p.Tail()); hint != "" {
-			return "", &HintError{Err: err, Hint: hint}
-		}
-		return "", err
-	}
-	return said(p), nil
+	out, err := n.cfg.Install.lua(ctx, n.home.dir, cliLua, command)
+	return summary(out), err
 }
 
-// said is what a command of the CLI printed beside the command line of the
-// interpreter, which comes first.
-func said(p *process.Process) string {
-	first, rest, _ := strings.Cut(p.Tail(), "\n")
-	if strings.Contains(first, "/luajit ") {
-		return gist(rest)
+// mask hides the keys and passwords in what err says.
+func (n *native) mask(err error) error {
+	if err == nil {
+		return nil
 	}
-	return gist(p.Tail())
+	return &maskedError{err, n.secrets}
 }
 
 // startMaster starts the nginx master as a child. SIGKILL at our death would
@@ -285,7 +280,7 @@ func said(p *process.Process) string {
 func (n *native) startMaster(context.Context) error {
 	var err error
 	n.master, err = process.Start(process.Config{
-		Path:        n.cfg.Install.OpenResty,
+		Path:        n.cfg.Install.OpenResty.Path,
 		Args:        []string{"-p", n.home.dir, "-c", n.home.path("conf/nginx.conf"), "-g", "daemon off;"},
 		Env:         n.cfg.Install.environ(n.home.dir),
 		Dir:         n.home.dir,
@@ -295,7 +290,7 @@ func (n *native) startMaster(context.Context) error {
 		return err
 	}
 	go n.watch(n.master)
-	return nil
+	return n.home.Own(n.master)
 }
 
 // howEnded says how the master ended, with the end of its error log.
@@ -308,16 +303,23 @@ func (n *native) howEnded() error {
 	if printed != "" {
 		err = fmt.Errorf("%w; it printed: %s", err, printed)
 	}
-	if hint := failureHint(printed); hint != "" {
-		return &HintError{Err: err, Hint: hint}
+	hint := failureHint(printed)
+	if strings.Contains(printed, "unknown directive") {
+		_, newest := n.cfg.Install.Version.openRestyRange()
+		hint = fmt.Sprintf("OpenResty %s (%s) lacks what APISIX %s uses: install OpenResty %s, or apisix-runtime, and put its bin folder first in PATH",
+			n.info.OpenResty.Version, n.info.OpenResty.Path, n.info.Version, newest)
 	}
-	return err
+	return n.mask(withHint(err, hint))
 }
 
 // awaitPorts waits until the master listens, and proves that nobody else does:
 // one who shares a port would get, and might swallow, some of our requests.
 func (n *native) awaitPorts(ctx context.Context, adminPort int) error {
 	return n.await(ctx, "wait for the ports to open", func(context.Context) error {
+		// nginx writes it once it listens; to look for that costs less.
+		if !exists(n.home.path("logs/nginx.pid")) {
+			return fmt.Errorf("nothing listens on port %d", n.cfg.Ports.Data)
+		}
 		if err := checkOwner(n.cfg.Ports.Data, n.master.Pid()); err != nil {
 			return err
 		}
@@ -327,13 +329,7 @@ func (n *native) awaitPorts(ctx context.Context, adminPort int) error {
 
 // awaitAdmin waits until the Admin API answers to our key.
 func (n *native) awaitAdmin(ctx context.Context) error {
-	return n.await(ctx, "wait for the Admin API", func(ctx context.Context) error {
-		_, err := n.admin.routes(ctx)
-		if s := adminStatus(err); s == http.StatusUnauthorized || s == http.StatusForbidden {
-			return permanent(err)
-		}
-		return err
-	})
+	return n.await(ctx, "wait for the Admin API", n.admin.answers)
 }
 
 // awaitWorkers waits for the wanted number of workers.
@@ -349,7 +345,7 @@ func (n *native) awaitWorkers(ctx context.Context) error {
 		}
 		err = fmt.Errorf("%d worker processes run and %d are wanted", len(pids), n.cfg.Workers)
 		if len(pids) > n.cfg.Workers {
-			return permanent(err) // they are started once and for all
+			return process.Permanent(err) // they are started once and for all
 		}
 		return err
 	})
@@ -360,7 +356,7 @@ func (n *native) awaitWorkers(ctx context.Context) error {
 func (n *native) await(ctx context.Context, what string, try func(ctx context.Context) error) error {
 	ctx, cancel := n.whileAlive(ctx)
 	defer cancel()
-	if err := poll(ctx, func() error { return try(ctx) }); err != nil {
+	if err := process.Poll(ctx, pollEvery, func() error { return try(ctx) }); err != nil {
 		return n.withLog(fmt.Errorf("%s: %w", what, err))
 	}
 	return nil
@@ -370,9 +366,9 @@ func (n *native) await(ctx context.Context, what string, try func(ctx context.Co
 // own end, which has it already.
 func (n *native) withLog(err error) error {
 	if log := n.home.errorLog(5); log != "" && !isClosed(n.done) {
-		return fmt.Errorf("%w; its error log ends: %s", err, log)
+		err = fmt.Errorf("%w; its error log ends: %s", err, log)
 	}
-	return err
+	return n.mask(err)
 }
 
 // Apply makes the route live and makes sure that it is the same workers that

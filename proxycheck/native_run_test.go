@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"armrepro/proxycheck/process"
 )
 
 func TestNativeRoutes(t *testing.T) {
@@ -23,8 +25,8 @@ func TestNativeRoutes(t *testing.T) {
 		route       func(Route) Route
 		want, hint  string
 	}{
-		{name: "late", fault: "not-found-for=300ms"},
-		{name: "never", fault: "not-found-for=1m", want: "not in time: status 404: 404 Route Not Found", hint: "Lua library"},
+		{name: "late", fault: "not-found=20"},
+		{name: "never", fault: "not-found=1000000", want: "not in time: status 404: 404 Route Not Found", hint: "Lua library"},
 		{name: "wrong body", route: func(r Route) Route { r.WantBody = "other"; return r }, want: `the body is "1234567890", not "other"`},
 		{name: "missing header", route: func(r Route) Route { r.WantHeaders = []string{"X-None"}; return r }, want: "the header X-None is missing"},
 		{name: "foreign header", route: func(r Route) Route { r.WithoutHeaders = []string{"Server"}; return r }, want: "the header Server is there"},
@@ -42,9 +44,9 @@ func TestNativeRoutes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := nativeIn(t, "3.18.0", tt.fault)
-			cfg.Etcd = []string{startEtcd(t)}
+			cfg.Etcd = etcdAt(startEtcd(t))
 			if tt.want != "" {
-				cfg.Timeouts = Timeouts{Route: 2 * time.Second, Metric: 2 * time.Second}
+				cfg.Timeouts = Timeouts{Route: time.Second, Metric: time.Second}
 			}
 			gw, err := StartNative(t.Context(), cfg)
 			if err != nil {
@@ -81,7 +83,7 @@ func TestNativeRoutes(t *testing.T) {
 func TestNativeLateMetric(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "3.18.0", "metrics-every=700ms")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +100,7 @@ func TestNativeLateMetric(t *testing.T) {
 func TestNativeWorkers(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "2.15.0", "")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	cfg.Workers = 3
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
@@ -118,7 +120,7 @@ func TestNativeWorkers(t *testing.T) {
 func TestNativeCrashingWorkers(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "3.18.0", "crash-every=1s")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +129,7 @@ func TestNativeCrashingWorkers(t *testing.T) {
 	first := gw.(*native).workers
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	err = poll(ctx, func() error {
+	err = process.Poll(ctx, pollEvery, func() error {
 		pids, err := gw.Workers()
 		if err == nil && (len(pids) == 0 || slices.Equal(pids, first)) {
 			err = errors.New("the worker is still the first one")
@@ -147,7 +149,7 @@ func TestNativeCrashingWorkers(t *testing.T) {
 func TestNativeWarnsOfLogSpace(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "2.15.0", "")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	cfg.Load = 10000 * time.Hour
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
@@ -165,7 +167,7 @@ func TestNativeWarnsOfLogSpace(t *testing.T) {
 func TestNativeAccessLog(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "3.18.0", "")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +208,7 @@ func TestNativeAccessLog(t *testing.T) {
 func TestNativeMasterKilled(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "3.18.0", "")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +242,7 @@ func waitGone(t *testing.T, pid int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	err := poll(ctx, func() error {
+	err := process.Poll(ctx, pollEvery, func() error {
 		if running(pid) {
 			return fmt.Errorf("process %d is alive", pid)
 		}
@@ -254,7 +256,7 @@ func waitGone(t *testing.T, pid int) {
 func TestNativeCloseOften(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "3.18.0", "stop-delay=200ms")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +282,7 @@ func TestNativeCloseOften(t *testing.T) {
 func TestNativeStubborn(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "3.18.0", "stop-delay=1m")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	cfg.Timeouts.Stop = 300 * time.Millisecond
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
@@ -312,7 +314,7 @@ func TestNativeLeavesEtcdClean(t *testing.T) {
 	t.Parallel()
 	etcd := startEtcd(t)
 	cfg := nativeIn(t, "2.15.0", "")
-	cfg.Etcd = []string{etcd}
+	cfg.Etcd = etcdAt(etcd)
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -337,7 +339,7 @@ func TestNativeSharedPrefix(t *testing.T) {
 	prefix := "/shared-" + randomHex(4)
 	start := func() (*native, NativeConfig) {
 		cfg := nativeIn(t, "3.18.0", "")
-		cfg.Etcd, cfg.EtcdPrefix = []string{etcd}, prefix
+		cfg.Etcd, cfg.EtcdPrefix = etcdAt(etcd), prefix
 		gw, err := StartNative(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)

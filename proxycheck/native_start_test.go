@@ -113,6 +113,16 @@ var startFailures = []startFailure{
 		want:    []string{"would get a share of the requests"}, hint: "another port",
 	},
 	{
+		name: "OpenResty without a module", version: "3.18.0",
+		prepare: func(t *testing.T, cfg *NativeConfig) {
+			if err := os.Remove(cfg.Install.OpenResty.Path); err != nil {
+				t.Fatal(err)
+			}
+			writeScript(t, cfg.Install.OpenResty.Path, `echo 'nginx: [emerg] unknown directive "http3" in conf/nginx.conf:9'; exit 1`)
+		},
+		want: []string{`unknown directive "http3"`}, hint: "OpenResty 1.27.1.2 (",
+	},
+	{
 		name: "no mime.types", version: "3.18.0",
 		prepare: func(t *testing.T, cfg *NativeConfig) {
 			if err := os.Remove(filepath.Join(cfg.Install.Home, "conf/mime.types")); err != nil {
@@ -152,9 +162,9 @@ func TestNativeStartFails(t *testing.T) {
 			t.Parallel()
 			cfg := nativeIn(t, tt.version, tt.fault)
 			cfg.Timeouts = tt.timeouts
-			cfg.Etcd = []string{fmt.Sprintf("http://127.0.0.1:%d", freePort(t))}
+			cfg.Etcd = etcdAt(fmt.Sprintf("http://127.0.0.1:%d", freePort(t)))
 			if !tt.deadEtcd {
-				cfg.Etcd = []string{startEtcd(t)}
+				cfg.Etcd = etcdAt(startEtcd(t))
 			}
 			if tt.prepare != nil {
 				tt.prepare(t, &cfg)
@@ -198,7 +208,7 @@ func shareAdminPort(t *testing.T, cfg *NativeConfig) {
 func TestNativeStartCancelled(t *testing.T) {
 	t.Parallel()
 	cfg := nativeIn(t, "3.18.0", "slow-start=1m")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	began := time.Now()
@@ -212,20 +222,13 @@ func TestNativeStartCancelled(t *testing.T) {
 	leavesNothing(t, cfg.RunDir)
 }
 
-func TestNativeNeedsEtcd(t *testing.T) {
-	t.Parallel()
-	if _, err := StartNative(t.Context(), NativeConfig{Install: &Install{}}); err == nil || !strings.Contains(err.Error(), "no etcd endpoint") {
-		t.Errorf("%v", err)
-	}
-}
-
 // What the environment says must not reach APISIX, which would prefer it to the
 // configuration. (Not parallel: it sets the environment.)
 func TestNativeIgnoresEnvironment(t *testing.T) {
 	t.Setenv("APISIX_WORKER_PROCESSES", "3")
 	t.Setenv("APISIX_DEPLOYMENT_ETCD_HOST", `["http://127.0.0.1:1"]`)
 	cfg := nativeIn(t, "3.18.0", "")
-	cfg.Etcd = []string{startEtcd(t)}
+	cfg.Etcd = etcdAt(startEtcd(t))
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

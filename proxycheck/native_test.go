@@ -25,7 +25,7 @@ func TestNative(t *testing.T) {
 			inst := fakeInstall(t, version, "")
 			before := checksums(t, inst.Home)
 			gw, err := StartNative(t.Context(), NativeConfig{
-				Install: inst, Etcd: []string{startEtcd(t)}, Ports: freePorts(t),
+				Install: inst, Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t),
 			})
 			if err != nil {
 				t.Fatalf("%v\n%s", err, Hint(err))

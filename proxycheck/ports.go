@@ -1,14 +1,19 @@
 package proxycheck
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
-	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
 )
 
 // Port is a TCP port that a run needs.
@@ -21,65 +26,112 @@ type Port struct {
 	Flag string
 }
 
+// errInUse says that a port is taken, errGateway that a gateway has it.
+var (
+	errInUse   = errors.New("in use")
+	errGateway = errors.New("in use by a gateway")
+)
+
 // CheckPorts returns nil if every port is free on 127.0.0.1, and otherwise an
-// error that names each busy one, who holds it and the flag that changes it.
+// error that names each that is not, who holds it and the flag that changes it.
 // Nothing should be started before it has said so.
-func CheckPorts(ports []Port) error {
+func CheckPorts(ctx context.Context, ports []Port) error {
 	var errs []error
-	var hints []string
-	seen := map[int]Port{}
+	var flags []string
 	for _, p := range ports {
-		err := checkPort(p)
-		if first, twice := seen[p.Number]; twice {
-			err = fmt.Errorf("use port %d: both %s and %s want it", p.Number, first.Name, p.Name)
+		err := checkPort(ctx, p)
+		if err == nil {
+			continue
 		}
-		seen[p.Number] = p
-		if err != nil {
-			errs = append(errs, err)
-			hints = append(hints, p.Flag)
+		errs = append(errs, err)
+		if !slices.Contains(flags, p.Flag) {
+			flags = append(flags, p.Flag)
 		}
 	}
 	if len(errs) == 0 {
 		return nil
 	}
-	return &HintError{
-		Err:  errors.Join(errs...),
-		Hint: "end what holds it, or choose another port with " + strings.Join(hints, ", "),
-	}
+	err := errors.Join(errs...)
+	return &HintError{Err: err, Hint: portHint(err, strings.Join(flags, ", "))}
 }
 
-func checkPort(p Port) error {
-	if p.Number < 1 || p.Number > 65535 {
-		return fmt.Errorf("use port %d for %s: out of range", p.Number, p.Name)
+// portHint says what to do about ports that cannot be had.
+func portHint(err error, flags string) string {
+	var hints []string
+	if errors.Is(err, errInUse) || errors.Is(err, errGateway) {
+		hints = append(hints, "stop that process, or use another port with "+flags)
 	}
-	holder, err := machine.PortHolder(os.DirFS("/"), p.Number)
+	if errors.Is(err, errGateway) {
+		hints = append(hints, "to measure the gateway that runs there, use --gateway attach")
+	}
+	if errors.Is(err, syscall.EACCES) {
+		hints = append(hints, deniedHint(flags))
+	}
+	if len(hints) == 0 {
+		hints = append(hints, "use another port with "+flags)
+	}
+	return strings.Join(hints, "\n")
+}
+
+// deniedHint says what to do about a port that this user may not listen on.
+func deniedHint(flags string) string {
+	first := "1024"
+	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start"); err == nil {
+		first = strings.TrimSpace(string(text))
+	}
+	return fmt.Sprintf("only root may listen below port %s (net.ipv4.ip_unprivileged_port_start): use a port from there on with %s, or run as root", first, flags)
+}
+
+func checkPort(ctx context.Context, p Port) error {
+	what := fmt.Sprintf("port %d (%s)", p.Number, p.Name)
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Number))
+	reason := errInUse
+	holder, err := process.PortHolder(os.DirFS("/"), p.Number)
 	if err == nil && holder != nil {
-		return fmt.Errorf("use port %d for %s: %s listens on it", p.Number, p.Name, holder)
+		if AnswersAsAPISIX(ctx, "http://"+address) {
+			reason = errGateway
+		}
+		return fmt.Errorf("%s is %w by %s", what, reason, holder)
 	}
 	// The holder may be in another network or pid namespace, or hold the
 	// port without listening.
-	l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Number)))
-	if err != nil {
-		return fmt.Errorf("use port %d for %s: %w", p.Number, p.Name, err)
+	l, err := net.Listen("tcp4", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is %w", what, reason)
+	case err != nil:
+		return fmt.Errorf("listen on %s: %w", what, err)
 	}
 	return l.Close()
 }
 
-// ExplainListen names the process that holds one of the addresses which could
-// not be listened on, and the flag that chooses another. It returns err where
-// that is not the reason.
+// AnswersAsAPISIX says whether the gateway at url calls itself APISIX.
+func AnswersAsAPISIX(ctx context.Context, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	ans, err := fetch(newHTTPClient(), req)
+	return err == nil && strings.HasPrefix(ans.header.Get("Server"), "APISIX")
+}
+
+// ExplainListen says what to do about an address that could not be listened on:
+// it names the process that holds it, and the flag that chooses another. It
+// returns err where the address is not the reason.
 func ExplainListen(err error, flag string, addresses ...string) error {
+	if errors.Is(err, syscall.EACCES) && errors.As(err, new(*net.OpError)) {
+		return &HintError{Err: err, Hint: deniedHint(flag)}
+	}
 	for _, address := range addresses {
 		_, text, splitErr := net.SplitHostPort(address)
 		port, numErr := strconv.Atoi(text)
 		if splitErr != nil || numErr != nil || !strings.Contains(err.Error(), address) {
 			continue
 		}
-		if holder, holderErr := machine.PortHolder(os.DirFS("/"), port); holderErr == nil && holder != nil {
-			return &HintError{
-				Err:  err,
-				Hint: fmt.Sprintf("Port %d is in use by %s. Stop it, or use %s.", port, holder, flag),
-			}
+		if holder, holderErr := process.PortHolder(os.DirFS("/"), port); holderErr == nil && holder != nil {
+			return &HintError{Err: err, Hint: fmt.Sprintf("port %d is in use by %s: stop it, or use %s", port, holder, flag)}
 		}
 	}
 	return err

@@ -3,8 +3,11 @@ package proxycheck
 import (
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -25,19 +28,18 @@ func TestCheckPorts(t *testing.T) {
 	defer l6.Close()
 	busy6 := l6.Addr().(*net.TCPAddr).Port
 
-	if err := CheckPorts([]Port{{"gateway", free, "--gateway-port"}}); err != nil {
+	if err := CheckPorts(t.Context(), []Port{{"gateway", free, "--gateway-port"}}); err != nil {
 		t.Errorf("a free port: %v", err)
 	}
-	err = CheckPorts([]Port{
+	err = CheckPorts(t.Context(), []Port{
 		{"gateway", busy, "--gateway-port"}, {"upstream", free, "--upstream-port"}, {"etcd", busy6, "--etcd-port"},
 	})
 	if err == nil {
 		t.Fatal("two busy ports are no error")
 	}
 	for _, want := range []string{
-		fmt.Sprintf("use port %d for gateway: process %d", busy, os.Getpid()),
-		fmt.Sprintf("use port %d for etcd: process %d", busy6, os.Getpid()),
-		"listens on it",
+		fmt.Sprintf("port %d (gateway) is in use by process %d", busy, os.Getpid()),
+		fmt.Sprintf("port %d (etcd) is in use by process %d", busy6, os.Getpid()),
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q:\n%v", want, err)
@@ -53,18 +55,30 @@ func TestCheckPorts(t *testing.T) {
 	}
 }
 
-func TestCheckPortsRefuses(t *testing.T) {
+// TestPortHeldByGateway suggests to measure what holds a port where that is a
+// gateway.
+func TestPortHeldByGateway(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		ports []Port
-		want  string
-	}{
-		{[]Port{{"gateway", 0, "-"}}, "out of range"},
-		{[]Port{{"gateway", 65536, "-"}}, "out of range"},
-		{[]Port{{"gateway", 65000, "--a"}, {"admin", 65000, "--b"}}, "both gateway and admin want it"},
+	for server, want := range map[string]bool{"APISIX/3.18.0": true, "nginx": false} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Server", server) }))
+		t.Cleanup(s.Close)
+		err := CheckPorts(t.Context(), []Port{{"gateway", s.Listener.Addr().(*net.TCPAddr).Port, "--gateway-port"}})
+		if hint := Hint(err); strings.Contains(hint, "--gateway attach") != want || !strings.Contains(hint, "--gateway-port") {
+			t.Errorf("%s: hint %q", server, hint)
+		}
+	}
+}
+
+// TestPrivilegedPort listens as a user that may not.
+func TestPrivilegedPort(t *testing.T) {
+	t.Parallel()
+	denied := &net.OpError{Op: "listen", Net: "tcp4", Err: os.NewSyscallError("bind", syscall.EACCES)}
+	for _, hint := range []string{
+		portHint(fmt.Errorf("listen on port 80 (gateway): %w", denied), "--gateway-port"),
+		Hint(ExplainListen(fmt.Errorf("listen: %w", denied), "--gateway-port", "127.0.0.1:80")),
 	} {
-		if err := CheckPorts(tt.ports); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%v: %v, want %q in it", tt.ports, err, tt.want)
+		if !strings.Contains(hint, "net.ipv4.ip_unprivileged_port_start") || !strings.Contains(hint, "--gateway-port") || strings.Contains(hint, "stop") {
+			t.Errorf("hint %q", hint)
 		}
 	}
 }

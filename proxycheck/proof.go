@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
 )
 
 // prover proves that what the Admin API accepted is what the data plane does.
@@ -32,7 +32,7 @@ type prover struct {
 // each worker learns of a route by itself, and connections fall to any of them.
 func (p *prover) route(ctx context.Context, r Route, workers int) error {
 	inARow := max(5, 4*workers)
-	err := poll(ctx, func() error {
+	err := process.Poll(ctx, pollEvery, func() error {
 		for range inARow {
 			if err := p.once(ctx, r); err != nil {
 				return err
@@ -46,11 +46,14 @@ func (p *prover) route(ctx context.Context, r Route, workers int) error {
 	return nil
 }
 
+// unservedError says that whatever answers isn't the route.
+type unservedError struct{ error }
+
 // once makes one request of the route and says what is wrong with the answer.
 func (p *prover) once(ctx context.Context, r Route) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+r.Path, nil)
 	if err != nil {
-		return permanent(err)
+		return process.Permanent(err)
 	}
 	ans, err := fetch(p.client, req)
 	if err != nil {
@@ -70,14 +73,14 @@ func (p *prover) once(ctx context.Context, r Route) error {
 		}
 	case ans.status == http.StatusNotFound:
 		return &HintError{
-			Err:  fmt.Errorf("status %d: %s", ans.status, adminMessage(ans)),
+			Err:  &unservedError{fmt.Errorf("status %d: %s", ans.status, adminMessage(ans))},
 			Hint: "the gateway accepted the route and doesn't serve it: see its error log, a Lua library may be missing",
 		}
 	case ans.status != http.StatusOK:
 		return fmt.Errorf("status %d: %s", ans.status, adminMessage(ans))
 	case r.WantBody != "" && string(ans.body) != r.WantBody:
 		const enough = 60
-		return fmt.Errorf("the body is %.*q, not %.*q", enough, ans.body, enough, r.WantBody)
+		return &unservedError{fmt.Errorf("the body is %.*q, not %.*q", enough, ans.body, enough, r.WantBody)}
 	}
 	for _, name := range r.WantHeaders {
 		if ans.header.Values(name) == nil {
@@ -96,7 +99,7 @@ func (p *prover) once(ctx context.Context, r Route) error {
 func (p *prover) serverHeader(ctx context.Context) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/", nil)
 	if err != nil {
-		return "", permanent(err)
+		return "", process.Permanent(err)
 	}
 	ans, err := fetch(p.client, req)
 	if err != nil {
@@ -111,10 +114,10 @@ const metricEvery = 250 * time.Millisecond
 
 // metric polls the prometheus endpoint until the metric counts the route.
 func (p *prover) metric(ctx context.Context, name, routeID string) error {
-	err := pollInterval(ctx, metricEvery, func() error {
+	err := process.Poll(ctx, metricEvery, func() error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.metrics, nil)
 		if err != nil {
-			return permanent(err)
+			return process.Permanent(err)
 		}
 		ans, err := fetch(p.client, req)
 		if err != nil {
@@ -175,7 +178,7 @@ const workerTitle = "nginx: worker process"
 
 // nginxWorkers lists the worker processes of an nginx master, by pid.
 func nginxWorkers(master int) ([]int, error) {
-	children, err := machine.Children(os.DirFS("/"), master)
+	children, err := process.Children(os.DirFS("/"), master)
 	if err != nil {
 		return nil, err
 	}
@@ -193,24 +196,24 @@ func nginxWorkers(master int) ([]int, error) {
 // listen beside ours and take a share of the requests, unnoticed.
 func checkOwner(port, master int) error {
 	root := os.DirFS("/")
-	before, err := machine.Children(root, master)
+	before, err := process.Children(root, master)
 	if err != nil {
 		return err
 	}
-	holders, err := machine.Listeners(root, port)
+	holders, err := process.Listeners(root, port)
 	if err != nil {
 		return err
 	}
 	if len(holders) == 0 {
 		return fmt.Errorf("nothing listens on port %d", port)
 	}
-	after, err := machine.Children(root, master)
+	after, err := process.Children(root, master)
 	if err != nil {
 		return err
 	}
 	children := append(before, after...)
 	for _, h := range holders {
-		ours := h.PID == master || slices.ContainsFunc(children, func(c machine.Proc) bool { return c.PID == h.PID })
+		ours := h.PID == master || slices.ContainsFunc(children, func(c process.Proc) bool { return c.PID == h.PID })
 		if ours {
 			continue
 		}
@@ -218,10 +221,10 @@ func checkOwner(port, master int) error {
 			Err:  fmt.Errorf("check who listens on port %d: %s does too, and would get a share of the requests", port, &h),
 			Hint: "end that process, or choose another port",
 		}
-		if h.PID == 0 || !running(h.PID) {
+		if h.PID == 0 || !process.Running(root, h.PID) {
 			return err // perhaps a worker that was just ending
 		}
-		return permanent(err)
+		return process.Permanent(err)
 	}
 	return nil
 }

@@ -1,11 +1,8 @@
 package proxycheck
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestCheckMetric(t *testing.T) {
@@ -56,40 +53,4 @@ func FuzzCheckMetric(f *testing.F) {
 			t.Errorf("found m in %q", text)
 		}
 	})
-}
-
-func TestPoll(t *testing.T) {
-	t.Parallel()
-	tries := 0
-	err := poll(t.Context(), func() error {
-		if tries++; tries < 3 {
-			return errors.New("not yet")
-		}
-		return nil
-	})
-	if err != nil || tries != 3 {
-		t.Errorf("%v after %d tries", err, tries)
-	}
-
-	tries = 0
-	final := &HintError{Err: errors.New("never"), Hint: "give up"}
-	err = poll(t.Context(), func() error { tries++; return permanent(final) })
-	if err != error(final) || tries != 1 {
-		t.Errorf("%v after %d tries", err, tries)
-	}
-
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	first := true
-	err = poll(ctx, func() error {
-		if first {
-			first = false
-			return final
-		}
-		<-ctx.Done()
-		return ctx.Err() // a request that was cut off
-	})
-	if err == nil || err.Error() != "not in time: never" || Hint(err) != "give up" || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v, hint %q", err, Hint(err))
-	}
 }

@@ -37,6 +37,8 @@ type Info struct {
 	// Name is what it calls itself: APISIX or armrepro-builtin.
 	Name    string
 	Version string
+	// OpenResty is what it runs on; nil if unknown or none.
+	OpenResty *OpenResty
 	// Plugins is the plugin list it was started with; nil if unknown.
 	Plugins []string
 }
@@ -67,10 +69,22 @@ type HintError struct {
 func (e *HintError) Error() string { return e.Err.Error() }
 func (e *HintError) Unwrap() error { return e.Err }
 
+// withHint adds the hint, if there is one.
+func withHint(err error, hint string) error {
+	if hint == "" {
+		return err
+	}
+	return &HintError{Err: err, Hint: hint}
+}
+
 // Hint returns the advice that err carries, or the empty string.
 func Hint(err error) string {
 	if h, ok := errors.AsType[*HintError](err); ok {
 		return h.Hint
+	}
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		return h.Hint()
 	}
 	return ""
 }

@@ -32,7 +32,7 @@ func TestRealNative(t *testing.T) {
 	inst := realInstall(t)
 	before := checksums(t, inst.Home)
 	cfg := NativeConfig{
-		Install: inst, RunDir: shortTempDir(t), Etcd: []string{startEtcd(t)}, Ports: freePorts(t),
+		Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t),
 		Logger: zerolog.New(zerolog.NewTestWriter(t)),
 	}
 	began := time.Now()
@@ -76,10 +76,10 @@ func TestRealFailures(t *testing.T) {
 	inst := realInstall(t)
 	before := checksums(t, inst.Home)
 	for name, change := range map[string]func(cfg *NativeConfig){
-		"no etcd":   func(cfg *NativeConfig) { cfg.Etcd = []string{baseURL(freePort(t))} },
+		"no etcd":   func(cfg *NativeConfig) { cfg.Etcd = etcdAt(baseURL(freePort(t))) },
 		"port held": func(cfg *NativeConfig) { shareAdminPort(t, cfg) },
 	} {
-		cfg := NativeConfig{Install: inst, RunDir: shortTempDir(t), Etcd: []string{startEtcd(t)}, Ports: freePorts(t)}
+		cfg := NativeConfig{Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t)}
 		change(&cfg)
 		began := time.Now()
 		gw, err := StartNative(t.Context(), cfg)
@@ -98,7 +98,7 @@ func TestRealKill(t *testing.T) {
 	before := checksums(t, inst.Home)
 	cfg := conductorConfig{
 		Kind: "native", Install: inst, RunDir: shortTempDir(t),
-		Ports: freePorts(t), Etcd: []string{startEtcd(t)}, Upstream: startUpstream(t),
+		Ports: freePorts(t), Etcd: etcdAt(startEtcd(t)), Upstream: startUpstream(t),
 	}
 	conductor, report := startConductor(t, cfg)
 	killAndWait(t, conductor)
@@ -133,7 +133,7 @@ func startProduction(t *testing.T, inst *Install, etcd string) (*runningAPISIX, 
 		t.Fatal(err)
 	}
 	config, err := configYAML(settings{
-		version: inst.Version, ip: listenIP, ports: r.ports, workers: 1, etcd: []string{etcd},
+		version: inst.Version, ip: listenIP, ports: r.ports, workers: 1, etcd: etcdAt(etcd),
 		etcdPrefix: r.prefix, adminKey: r.key, plugins: plugins, home: h.dir,
 	})
 	if err != nil {
@@ -143,7 +143,7 @@ func startProduction(t *testing.T, inst *Install, etcd string) (*runningAPISIX, 
 		t.Fatal(err)
 	}
 	cli := func(command string) {
-		cmd := exec.Command(inst.CLI, command)
+		cmd := exec.Command(inst.LuaJIT, cliLua, command)
 		cmd.Dir, cmd.Env = h.dir, inst.environ(h.dir)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("apisix %s: %v\n%s", command, err, out)
@@ -152,8 +152,8 @@ func startProduction(t *testing.T, inst *Install, etcd string) (*runningAPISIX, 
 	cli("start")
 	t.Cleanup(func() {
 		cli("stop")
-		if err := endProcessesIn(context.Background(), h.dir); err != nil {
-			t.Error(err)
+		for _, pid := range processesIn(h.dir) {
+			waitGone(t, pid)
 		}
 		h.Remove()
 	})
@@ -179,7 +179,7 @@ func TestRealProduction(t *testing.T) {
 	}
 	stop, answered := useGateway(t, &user, theirs)
 
-	beside, err := StartNative(ctx, NativeConfig{Install: inst, RunDir: shortTempDir(t), Etcd: []string{etcd}, Ports: freePorts(t)})
+	beside, err := StartNative(ctx, NativeConfig{Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(etcd), Ports: freePorts(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package proxycheck
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -16,19 +15,11 @@ type Version struct {
 // after a hyphen, as release candidates have, is ignored.
 func ParseVersion(s string) (Version, error) {
 	numbers, _, _ := strings.Cut(strings.TrimSpace(s), "-")
-	fields := strings.Split(numbers, ".")
-	if len(fields) != 3 {
-		return Version{}, fmt.Errorf("parse version %.40q: want three numbers", s)
+	var v Version
+	if _, err := fmt.Sscanf(numbers, "%d.%d.%d", &v.Major, &v.Minor, &v.Patch); err != nil || v.String() != numbers {
+		return Version{}, fmt.Errorf("parse version %.40q: want three numbers such as 3.18.0", s)
 	}
-	var n [3]int
-	for i, f := range fields {
-		v, err := strconv.ParseUint(f, 10, 16)
-		if err != nil {
-			return Version{}, fmt.Errorf("parse version %.40q: %.20q is not a number", s, f)
-		}
-		n[i] = int(v)
-	}
-	return Version{n[0], n[1], n[2]}, nil
+	return v, nil
 }
 
 func (v Version) String() string {

@@ -18,9 +18,10 @@ func TestParseVersion(t *testing.T) {
 		{in: "", err: "want three numbers"},
 		{in: "3.18", err: "want three numbers"},
 		{in: "3.18.0.1", err: "want three numbers"},
-		{in: "3.x.0", err: "is not a number"},
+		{in: "3.x.0", err: "want three numbers"},
 		{in: "3.-1.0", err: "want three numbers"},
-		{in: "3.99999.0", err: "is not a number"},
+		{in: "3.99999999999999999999.0", err: "want three numbers"},
+		{in: "3.018.0", err: "want three numbers"},
 	} {
 		v, err := ParseVersion(tt.in)
 		if tt.err != "" {

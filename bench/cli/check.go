@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,7 +14,7 @@ import (
 
 	"armrepro/bench"
 	"armrepro/bench/experiment"
-	"armrepro/bench/machine"
+	"armrepro/bench/fitness"
 )
 
 func newCheck(tool bench.Tool) *cobra.Command {
@@ -29,13 +31,14 @@ func newCheck(tool bench.Tool) *cobra.Command {
 			}
 			o.Logger = o.logs.logger(cmd.ErrOrStderr())
 			findings, err := experiment.Check(cmd.Context(), o.Config)
-			if err != nil {
-				return o.explain(cmd.Context(), err)
+			err = o.explain(cmd.Context(), err)
+			switch {
+			case findings == nil || is[*signalError](err):
+				return err
+			case output == "json":
+				return errors.Join(err, writeJSON(cmd.OutOrStdout(), findings))
 			}
-			if output == "json" {
-				return writeJSON(cmd.OutOrStdout(), findings)
-			}
-			return writeFindings(cmd.OutOrStdout(), findings)
+			return errors.Join(err, writeFindings(cmd.OutOrStdout(), findings))
 		},
 	}
 	o.addGateway(cmd)
@@ -51,7 +54,7 @@ func newCheck(tool bench.Tool) *cobra.Command {
 // addTextOrJSON adds the output flag of a command without the formats of a
 // result.
 func addTextOrJSON(fs *pflag.FlagSet, output *string) {
-	fs.VarP(&choiceValue{value: output, what: "output format", choices: []string{"text", "json"}}, "output", "o", "print text or json")
+	fs.VarP(newChoice(output, "output format", "text", "json"), "output", "o", "print text or json")
 }
 
 func writeJSON(w io.Writer, v any) error {
@@ -65,7 +68,7 @@ func writeJSON(w io.Writer, v any) error {
 func checkList() string {
 	var b strings.Builder
 	b.WriteString("\n\nLooks for this about the machine, as run does before, during and after the load. What it\nfinds is a warning of this code:\n")
-	for _, k := range machine.FindingKinds() {
+	for _, k := range fitness.FindingKinds() {
 		fmt.Fprintf(&b, "  %-19s %s\n", k.Code, k.About)
 	}
 	return strings.TrimRight(b.String(), "\n")
@@ -78,23 +81,25 @@ func writeFindings(w io.Writer, f *experiment.Findings) error {
 		fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
 	m := f.Machine
-	line("machine", "%s, %s, %d cores, %.1f GiB", orUnknown(m.CPU.Product), orUnknown(m.CPU.Core), m.Cores, float64(m.MemoryBytes)/(1<<30))
+	line("machine", "%s, %s, cores: %d, %.1f GiB", cmp.Or(m.CPU.Product, "unknown CPU"), cmp.Or(m.CPU.CoreName(), "unknown core"), m.Cores, float64(m.MemoryBytes)/(1<<30))
 	switch {
 	case f.Etcd.Embedded:
 		line("etcd", "%s, embedded", f.Etcd.Version)
 	case f.Etcd.Version != "":
 		line("etcd", "%s", f.Etcd.Version)
-	default:
+	case f.Gateway.Kind == experiment.Attach:
 		line("etcd", "the gateway's own (not checked)")
 	}
-	line("gateway", "%s %s (%s)", f.Gateway.Name, f.Gateway.Version, f.Gateway.Kind)
-	if f.Gateway.Workers == nil {
-		line("workers", "cannot be seen")
-	} else {
-		line("workers", "%d running", *f.Gateway.Workers)
+	switch {
+	case f.Gateway.Kind == "":
+		line("gateway", "not running")
+	case f.Gateway.Workers == nil:
+		line("gateway", "%s %s (%s), its workers cannot be seen", f.Gateway.Name, f.Gateway.Version, f.Gateway.Kind)
+	default:
+		line("gateway", "%s %s (%s), workers: %d", f.Gateway.Name, f.Gateway.Version, f.Gateway.Kind, *f.Gateway.Workers)
 	}
 	if p := f.Pins; p != nil {
-		line("pinned", "gateway on CPU %s, upstream on %s, load on %s", orUnknown(p.Gateway), p.Upstream, p.Load)
+		line("pinned", "gateway on CPU %s, upstream on %s, load on %s", cmp.Or(p.Gateway, "any"), p.Upstream, p.Load)
 	}
 	for _, r := range f.Routes {
 		line("route", "%s is live", r)
@@ -109,6 +114,5 @@ func writeFindings(w io.Writer, f *experiment.Findings) error {
 			line("", "%s", warning.Hint)
 		}
 	}
-	line("after", "everything was stopped and removed")
 	return t.Flush()
 }

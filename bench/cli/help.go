@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -27,8 +28,8 @@ func group(cmd *cobra.Command, heading string, add func(*pflag.FlagSet)) {
 	cmd.Flags().AddFlagSet(set)
 	set.VisitAll(func(f *pflag.Flag) {
 		f.Annotations = map[string][]string{headingKey: {heading}}
-		if choice, ok := f.Value.(*choiceValue); ok {
-			complete := cobra.FixedCompletions(choice.choices, cobra.ShellCompDirectiveNoFileComp)
+		if c, ok := f.Value.(*choice); ok {
+			complete := cobra.FixedCompletions(c.choices, cobra.ShellCompDirectiveNoFileComp)
 			if err := cmd.RegisterFlagCompletionFunc(f.Name, complete); err != nil {
 				panic(err) // A flag is defined twice: a mistake in this package.
 			}
@@ -39,11 +40,15 @@ func group(cmd *cobra.Command, heading string, add func(*pflag.FlagSet)) {
 // printHelp prints what a command does, its commands, and its flags in groups.
 func printHelp(cmd *cobra.Command, _ []string) {
 	w := cmd.OutOrStdout()
-	fmt.Fprintf(w, "%s\n\nUsage: %s\n", cmd.Long, cmd.UseLine())
+	fmt.Fprintln(w, cmd.Long)
+	if cmd.IsAdditionalHelpTopicCommand() {
+		return
+	}
+	fmt.Fprintf(w, "\nUsage: %s\n", cmd.UseLine())
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprint(w, "\nCommands:\n")
 		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
+			if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
 				use := strings.ReplaceAll(c.Use, " [flags]", "")
 				fmt.Fprintf(w, "  %-17s %s\n", use, c.Short)
 			}
@@ -72,12 +77,14 @@ func printFlags(w io.Writer, flags *pflag.FlagSet) {
 		}
 		names, usage := describeFlag(f)
 		const column, width = 30, 100
-		if pad := column - utf8.RuneCountInString(names); pad > 0 {
-			names += strings.Repeat(" ", pad)
-		} else {
-			names += "\n" + strings.Repeat(" ", column)
+		if utf8.RuneCountInString(names) >= column {
+			fmt.Fprintln(w, names)
+			names = ""
 		}
-		fmt.Fprintln(w, names+wrapped(usage, width-column, column))
+		for line := range strings.SplitSeq(text.WrapSoft(usage, width-column), "\n") {
+			fmt.Fprintln(w, text.Pad(names, column, ' ')+strings.TrimRight(line, " "))
+			names = ""
+		}
 	})
 }
 
@@ -103,28 +110,6 @@ func describeFlag(f *pflag.Flag) (names, usage string) {
 	return names, usage
 }
 
-// wrapped breaks text into lines of at most width columns, the further ones
-// indented.
-func wrapped(text string, width, indent int) string {
-	var b strings.Builder
-	column := 0
-	for _, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case column == 0:
-		case column+1+n > width:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			column = 0
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += n
-	}
-	return b.String()
-}
-
 // flagError says what is wrong with a flag, and which one may be meant.
 func flagError(cmd *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
@@ -136,7 +121,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usage
 	}
 	if name := unknown.GetSpecifiedName(); unknown.GetSpecifiedShortnames() == "" {
-		usage.hint = didYouMean(similarFlags(cmd, name))
+		usage.hint = didYouMean(similarFlags(cmd, name)...)
 	} else if cmd.Name() == "load" && name == "s" {
 		usage.hint = noScripts
 	}
@@ -160,7 +145,7 @@ func similarFlags(cmd *cobra.Command, name string) []string {
 }
 
 // didYouMean is the hint that one of words may be meant.
-func didYouMean(words []string) string {
+func didYouMean(words ...string) string {
 	if len(words) == 0 {
 		return ""
 	}
@@ -191,6 +176,11 @@ func describeCompletion(root *cobra.Command) {
 			c.Use = "completion SHELL"
 		}
 	}
+}
+
+// newTopic is a text that only help shows.
+func newTopic(name, short, long string) *cobra.Command {
+	return &cobra.Command{Use: name, Short: short, Long: long}
 }
 
 func newVersion(version string) *cobra.Command {

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +20,7 @@ import (
 	"armrepro/bench"
 	"armrepro/bench/experiment"
 	"armrepro/bench/load"
-	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
 )
 
 // loadOptions are the flags of load beside its Config.
@@ -63,8 +65,8 @@ func newLoad() *cobra.Command {
 	}
 	group(cmd, "Load", func(fs *pflag.FlagSet) {
 		addLoadFlags(fs, &cfg, "threads that share the connections")
-		fs.VarP((*rateValue)(&cfg.Rate), "rate", "R", "fixed rate in requests/s (default: a closed loop)")
-		fs.Var((*positiveValue)(&cfg.Requests), "until-requests", "end after so many answers, or after the duration")
+		fs.VarP(rate(&cfg.Rate), "rate", "R", "fixed rate in requests/s (default: a closed loop)")
+		fs.Var(bounded(&cfg.Requests, math.MaxInt32), "until-requests", "end after so many answers, or after the duration")
 	})
 	group(cmd, "Request", func(fs *pflag.FlagSet) {
 		fs.StringArrayVarP(&o.headers, "header", "H", nil, "`HEADER` add this header (Name: value) to every request; repeatable")
@@ -75,7 +77,7 @@ func newLoad() *cobra.Command {
 	})
 	group(cmd, "Output", func(fs *pflag.FlagSet) {
 		fs.BoolVarP(&o.latency, "latency", "L", false, "print the latency distribution")
-		fs.VarP(&choiceValue{value: &o.output, what: "output format", choices: []string{"wrk", "json"}},
+		fs.VarP(newChoice(&o.output, "output format", "wrk", "json"),
 			"output", "o", "print the result as wrk prints it (wrk) or as json")
 		fs.StringVar(&o.hdr, "hdr", "", "`FILE` write the latencies to this file as an HdrHistogram log")
 		fs.IntVar(&o.eventsFD, "events-fd", -1, "write progress as JSON lines to this file descriptor")
@@ -86,10 +88,10 @@ func newLoad() *cobra.Command {
 
 // addLoadFlags adds the flags that run and load share, with wrk's names.
 func addLoadFlags(fs *pflag.FlagSet, cfg *load.Config, threadsUsage string) {
-	fs.VarP((*timeValue)(&cfg.Duration), "duration", "d", "how long each run lasts")
-	fs.VarP((*countValue)(&cfg.Connections), "connections", "c", "connections to keep open")
-	fs.VarP((*countValue)(&cfg.Threads), "threads", "t", threadsUsage)
-	fs.VarP((*timeValue)(&cfg.Timeout), "timeout", "T", "how long an answer may take before it counts as a timeout")
+	fs.VarP(duration(&cfg.Duration), "duration", "d", "how long each run lasts")
+	fs.VarP(count(&cfg.Connections), "connections", "c", "connections to keep open")
+	fs.VarP(count(&cfg.Threads), "threads", "t", threadsUsage)
+	fs.VarP(duration(&cfg.Timeout), "timeout", "T", "how long an answer may take before it counts as a timeout")
 }
 
 // apply completes cfg by what the flags say.
@@ -118,7 +120,7 @@ func (o *loadOptions) apply(cfg *load.Config) error {
 
 // generate runs the generator and prints what it measured.
 func (o *loadOptions) generate(ctx context.Context, cfg load.Config, stdout, stderr io.Writer) error {
-	if _, err := machine.RaiseNoFile(); err != nil {
+	if _, err := process.RaiseNoFile(); err != nil {
 		fmt.Fprintf(stderr, "armrepro: %v\n", err)
 	}
 	// Its loops block without telling the scheduler: each keeps one of these,
@@ -133,24 +135,22 @@ func (o *loadOptions) generate(ctx context.Context, cfg load.Config, stdout, std
 		return err
 	}
 	// Made before the load, so that a bad name costs nobody a measurement.
-	hdr, err := createHDR(o.hdr)
+	hdr, err := openOut("--hdr", o.hdr, true)
 	if err != nil {
 		return err
 	}
 	if o.output == "wrk" {
 		if err := runner.WriteHeader(stdout); err != nil {
-			return errors.Join(err, hdr.write(nil))
+			return err
 		}
 	}
-	events := openEvents(o.eventsFD)
-	defer events.close()
-	measured, cpu, err := measureLoad(ctx, runner, events)
+	measured, cpu, err := measureLoad(ctx, runner, openEvents(o.eventsFD))
 	if err != nil {
-		return errors.Join(err, hdr.write(nil))
+		return err
 	}
 	// Printed first: a full disk takes only the log.
 	printErr := o.print(stdout, stderr, measured, cpu, cfg)
-	return errors.Join(printErr, hdr.write(measured))
+	return errors.Join(printErr, hdr.write(measured.WriteHDR))
 }
 
 // print prints what was measured, and doubts about it.
@@ -169,65 +169,35 @@ func (o *loadOptions) print(stdout, stderr io.Writer, measured *load.Measurement
 	if o.eventsFD >= 0 {
 		return err
 	}
+	for _, cause := range result.Causes {
+		fmt.Fprintf(stderr, "armrepro: first error of its kind: %s\n", cause)
+	}
 	for _, w := range bench.DoubtRun(&run, cfg.Connections) {
 		fmt.Fprintf(stderr, "armrepro: %s: %s\n  %s\n", w.Code, w.Text, w.Hint)
+	}
+	if run.Requests == 0 {
+		err = errors.Join(err, errors.New("nothing was answered"))
 	}
 	return err
 }
 
 // measureLoad runs the generator, and measures the CPU time of this process
 // meanwhile.
-func measureLoad(ctx context.Context, runner *load.Runner, events *eventWriter) (*load.Measurement, time.Duration, error) {
-	before, err := machine.CPUTime(os.Getpid())
+func measureLoad(ctx context.Context, runner *load.Runner, on events) (*load.Measurement, time.Duration, error) {
+	before, err := process.CPUTime(os.Getpid())
 	if err != nil {
 		return nil, 0, err
 	}
-	events.send(experiment.LoadStarted, 0)
-	stop := events.follow(runner)
+	on.send(experiment.LoadStarted, 0)
+	stop := on.follow(runner)
 	measured, err := runner.Run(ctx)
 	stop()
-	events.send(experiment.LoadEnded, runner.Completed())
+	on.send(experiment.LoadEnded, runner.Completed())
 	if err != nil {
 		return nil, 0, err
 	}
-	after, err := machine.CPUTime(os.Getpid())
+	after, err := process.CPUTime(os.Getpid())
 	return measured, after - before, err
-}
-
-// hdrFile is the file for the HdrHistogram log; nil if none was asked for.
-type hdrFile struct{ *os.File }
-
-// createHDR makes the file, if there is a name.
-func createHDR(name string) (*hdrFile, error) {
-	if name == "" {
-		return nil, nil
-	}
-	f, err := os.Create(name)
-	if err != nil {
-		return nil, usagef("load: --hdr: %v", err)
-	}
-	return &hdrFile{f}, nil
-}
-
-// write writes the log. Without a measurement, or when that fails, no regular
-// file is left.
-func (f *hdrFile) write(m *load.Measurement) error {
-	if f == nil {
-		return nil
-	}
-	var err error
-	if m != nil {
-		err = m.WriteHDR(f)
-	}
-	info, statErr := f.Stat()
-	err = errors.Join(err, statErr, f.Close())
-	if (m == nil || err != nil) && statErr == nil && info.Mode().IsRegular() {
-		err = errors.Join(err, os.Remove(f.Name()))
-	}
-	if err != nil {
-		return fmt.Errorf("write the HdrHistogram log: %w", err)
-	}
-	return nil
 }
 
 // writeRun prints a measurement as the JSON of one run.
@@ -236,62 +206,49 @@ func writeRun(w io.Writer, run bench.Run, cpu time.Duration) error {
 		cores := cpu.Seconds() / run.Seconds
 		run.CPU.Load = &cores
 	}
-	if rss, err := machine.PeakRSS(os.DirFS("/"), os.Getpid()); err == nil {
+	if rss, err := process.PeakRSS(os.DirFS("/"), os.Getpid()); err == nil {
 		run.RSS.Load = &rss
 	}
 	return writeJSON(w, run)
 }
 
-// eventWriter sends load events to the process that asked for them. A nil file
-// means that nobody did.
-type eventWriter struct{ file *os.File }
+// events tell the process that started this one how its load goes. A nil encoder
+// means that nobody asked.
+type events struct{ to *json.Encoder }
 
-func openEvents(fd int) *eventWriter {
+func openEvents(fd int) events {
 	if fd < 0 {
-		return &eventWriter{}
+		return events{}
 	}
-	return &eventWriter{file: os.NewFile(uintptr(fd), "events")}
+	return events{json.NewEncoder(os.NewFile(uintptr(fd), "events"))}
 }
 
-func (w *eventWriter) close() {
-	if w.file != nil {
-		w.file.Close()
-	}
-}
-
-// send writes one event. Whoever asked may have gone; then nobody misses it.
-func (w *eventWriter) send(event string, completed uint64) {
-	if w.file == nil {
-		return
-	}
-	line, err := json.Marshal(experiment.Event{Name: event, Completed: completed})
-	if err == nil {
-		_, _ = w.file.Write(append(line, '\n'))
+// send sends one event. Whoever asked may have gone; then nobody misses it.
+func (e events) send(name string, completed uint64) {
+	if e.to != nil {
+		_ = e.to.Encode(experiment.Event{Name: name, Completed: completed})
 	}
 }
 
 // follow sends the runner's progress until the returned function is called.
-func (w *eventWriter) follow(r *load.Runner) (stop func()) {
-	if w.file == nil {
-		return func() {}
-	}
-	ticker := time.NewTicker(500 * time.Millisecond)
+func (e events) follow(r *load.Runner) (stop func()) {
 	done := make(chan struct{})
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		const every = 500 * time.Millisecond
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
-				w.send(experiment.LoadProgress, r.Completed())
+				e.send(experiment.LoadProgress, r.Completed())
 			case <-done:
 				return
 			}
 		}
-	}()
+	})
 	return func() {
-		ticker.Stop()
 		close(done)
-		<-stopped
+		sending.Wait()
 	}
 }

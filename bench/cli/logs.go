@@ -20,9 +20,9 @@ type logFlags struct {
 
 func (l *logFlags) add(fs *pflag.FlagSet) {
 	l.level, l.format = "info", "text"
-	fs.Var(&choiceValue{value: &l.level, what: "log level", choices: []string{"debug", "info", "warn", "error"}},
+	fs.Var(newChoice(&l.level, "log level", "debug", "info", "warn", "error"),
 		"log-level", "minimum log level: debug, info, warn or error")
-	fs.Var(&choiceValue{value: &l.format, what: "log format", choices: []string{"text", "json"}},
+	fs.Var(newChoice(&l.format, "log format", "text", "json"),
 		"log-format", "log as text or json, to standard error")
 	fs.BoolVarP(&l.quiet, "quiet", "q", false, "log only warnings and errors, show no progress")
 	l.addNoColor(fs)

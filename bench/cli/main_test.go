@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -30,6 +31,10 @@ func TestMain(m *testing.M) {
 	apisixtest.Main()
 	if os.Getenv(asArmrepro) != "" {
 		asProgram()
+	}
+	// Most of a test is waiting.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"armrepro": asProgram})
 }

@@ -5,20 +5,20 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"armrepro/bench/machine"
+	"armrepro/bench/experiment"
 	"armrepro/embed"
 	"armrepro/proxycheck"
 	"armrepro/proxycheck/gateway"
+	"armrepro/proxycheck/process"
 	"armrepro/upstream"
 )
 
@@ -61,9 +61,15 @@ func newEtcd() *cobra.Command {
 		fs.StringVar(&cfg.Dir, "dir", "", "`DIR` make the data folder in this one (default: the temporary folder)")
 	}, func(ctx context.Context, log zerolog.Logger) error {
 		cfg.Logger = log
+		if err := proxycheck.Sweep(ctx, cfg.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			log.Warn().Err(err).Msg("could not remove what a killed run has left")
+		}
 		s, err := embed.Start(ctx, cfg)
 		if err != nil {
 			return proxycheck.ExplainListen(err, "--listen", cfg.Listen)
+		}
+		if err := proxycheck.Sweep(ctx, cfg.Dir); err != nil {
+			return errors.Join(err, s.Close())
 		}
 		log.Info().Str("listen", s.Endpoint()).Str("version", s.Version()).Msg("etcd ready")
 		return serve(ctx, s)
@@ -79,13 +85,13 @@ const (
 
 func newUpstream() *cobra.Command {
 	cfg := upstream.Config{Loops: 1}
+	controlFD := -1
 	return newPart("upstream", "the upstream alone, until Ctrl-C", upstreamAbout, func(fs *pflag.FlagSet) {
 		fs.StringSliceVar(&cfg.Listen, "listen", []string{"127.0.0.1:1980"}, "`ADDRESS,…` listen on these addresses")
-		fs.VarP((*countValue)(&cfg.Loops), "threads", "t", "threads that share the connections")
+		fs.VarP(bounded(&cfg.Loops, maxUpstreamThreads), "threads", "t", "threads that share the connections")
+		fs.IntVar(&controlFD, "control-fd", controlFD, "file descriptor of a socket to say on how many answers were sent")
+		_ = fs.MarkHidden("control-fd")
 	}, func(ctx context.Context, log zerolog.Logger) error {
-		if cfg.Loops < 1 || cfg.Loops > maxUpstreamThreads {
-			return usagef("--threads: %d is not between 1 and %d", cfg.Loops, maxUpstreamThreads)
-		}
 		raiseFiles(log)
 		// The loops keep a processor each, and a collection has to wait for
 		// them.
@@ -97,12 +103,15 @@ func newUpstream() *cobra.Command {
 			return proxycheck.ExplainListen(err, "--listen", cfg.Listen...)
 		}
 		log.Info().Strs("listen", s.Addrs()).Msg("upstream ready")
+		if controlFD >= 0 {
+			go experiment.ServeControl(os.NewFile(uintptr(controlFD), "control"), s.Answered)
+		}
 		return serve(ctx, s)
 	})
 }
 
 func raiseFiles(log zerolog.Logger) {
-	if _, err := machine.RaiseNoFile(); err != nil {
+	if _, err := process.RaiseNoFile(); err != nil {
 		log.Warn().Err(err).Msg("could not raise the limit of open files")
 	}
 }
@@ -113,16 +122,19 @@ func raiseFiles(log zerolog.Logger) {
 const gatewayGC = 800
 
 func newGateway(version string) *cobra.Command {
-	cfg := gateway.Config{Version: version, Etcd: []string{"http://127.0.0.1:2379"}}
+	cfg := gateway.Config{Version: version, Etcd: proxycheck.Etcd{Endpoints: []string{"http://127.0.0.1:2379"}}}
 	return newPart("gateway", "the built-in gateway alone, until Ctrl-C", gatewayAbout, func(fs *pflag.FlagSet) {
 		fs.StringVar(&cfg.Listen, "listen", gateway.DefaultListen, "`ADDRESS` serve the routes on this address")
 		fs.StringVar(&cfg.AdminListen, "admin-listen", gateway.DefaultAdminListen, "`ADDRESS` address of the Admin API")
-		fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", gateway.DefaultPrometheusListen, "`ADDRESS` address of the metrics; empty means none")
-		fs.StringSliceVar(&cfg.Etcd, "etcd", cfg.Etcd, "`URL,…` client URLs of etcd")
+		fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", gateway.DefaultPrometheusListen, "`ADDRESS` address of the metrics")
+		addEtcd(fs, &cfg.Etcd, "client URLs of etcd")
 		fs.StringVar(&cfg.Prefix, "etcd-prefix", gateway.DefaultPrefix, "`PREFIX` prefix of the keys in etcd")
 		fs.StringVar(&cfg.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one, which is logged)")
 	}, func(ctx context.Context, log zerolog.Logger) error {
 		cfg.Logger = log
+		if err := completeEtcd(&cfg.Etcd); err != nil {
+			return err
+		}
 		return runGateway(ctx, cfg)
 	})
 }
@@ -141,10 +153,7 @@ func runGateway(ctx context.Context, cfg gateway.Config) error {
 	debug.SetGCPercent(gatewayGC)
 	s, err := gateway.Start(ctx, cfg)
 	if errors.Is(err, gateway.ErrEtcd) {
-		return &proxycheck.HintError{
-			Err:  err,
-			Hint: fmt.Sprintf("No etcd answers at %s. Start one with 'armrepro etcd', or name another with --etcd.", strings.Join(cfg.Etcd, ", ")),
-		}
+		return err
 	}
 	if err != nil {
 		return proxycheck.ExplainListen(err, "--listen, --admin-listen or --prometheus-listen", cfg.Listen, cfg.AdminListen, cfg.PrometheusListen)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -17,9 +19,11 @@ import (
 	"armrepro/assets"
 	"armrepro/bench"
 	"armrepro/bench/experiment"
+	"armrepro/bench/fitness"
 	"armrepro/bench/load"
-	"armrepro/bench/machine"
+	"armrepro/bench/report"
 	"armrepro/proxycheck"
+	"armrepro/proxycheck/etcdhttp"
 )
 
 // runOptions are the flags of run and check.
@@ -30,20 +34,21 @@ type runOptions struct {
 	load   load.Config
 
 	rate          runRate
-	sweep         sharesValue
+	sweep         []float64
 	runs          int
 	warmup        time.Duration
 	workers       int
 	upstreams     int
 	scenarioNames []string
 	save          string
+	force         bool
 }
 
 // newRunOptions returns the defaults, which are those of the published
 // benchmarks.
 func newRunOptions(tool bench.Tool) *runOptions {
 	return &runOptions{
-		Config: experiment.Config{Tool: tool, Gateway: experiment.Auto, Pin: machine.PinAuto, Ports: experiment.DefaultPorts()},
+		Config: experiment.Config{Tool: tool, Gateway: experiment.Auto, Pin: fitness.PinAuto, Ports: experiment.DefaultPorts()},
 		load: load.Config{
 			Connections: 16,
 			Duration:    time.Minute,
@@ -69,16 +74,18 @@ func newRun(tool bench.Tool) *cobra.Command {
 	}
 	group(cmd, "Load", func(fs *pflag.FlagSet) {
 		addLoadFlags(fs, &o.load, "threads of the load generator (default: one for each of --workers)")
-		fs.VarP((*countValue)(&o.runs), "runs", "", "measured runs of each scenario")
-		fs.VarP((*timeValue)(&o.warmup), "warmup", "", "load before the first run of each scenario that is not measured")
-		fs.VarP(&o.rate, "rate", "R", "fixed rate in requests/s, or a share of the maximum (75%) (default: a closed loop)")
-		fs.Var(&o.sweep, "sweep", "also measure at these shares of the maximum: 10%,25%,50%,75%,90%")
+		fs.Var(bounded(&o.runs, 1000), "runs", "measured runs of each scenario")
+		fs.Var(duration(&o.warmup), "warmup", "unmeasured load before the first run of each scenario")
+		fs.VarP(rateOrShare(&o.rate), "rate", "R", "fixed rate in requests/s, or a share of the maximum (75%) (default: a closed loop)")
+		fs.Var(shares(&o.sweep), "sweep", "also measure at these shares of the maximum: 10%,25%,50%,75%,90%")
 		o.addScenario(fs)
 	})
 	o.addGateway(cmd)
 	group(cmd, "Output", func(fs *pflag.FlagSet) {
 		o.output.add(fs)
 		fs.StringVar(&o.save, "save", "", "`FILE` also write the result as JSON to this file")
+		fs.StringVar(&o.Label, "label", "", "`NAME` the machine's name in titles, files and comparisons")
+		fs.BoolVar(&o.force, "force", false, "let --save replace a file")
 		o.logs.add(fs)
 	})
 	o.addPorts(cmd)
@@ -93,18 +100,43 @@ func (o *runOptions) addScenario(fs *pflag.FlagSet) {
 func (o *runOptions) addGateway(cmd *cobra.Command) {
 	kinds := experiment.Kinds()
 	group(cmd, "Gateway", func(fs *pflag.FlagSet) {
-		fs.Var(&choiceValue{value: &o.Gateway, what: "kind", choices: kinds}, "gateway",
+		fs.Var(newChoice(&o.Gateway, "kind", kinds...), "gateway",
 			"what to measure: "+orList(kinds)+" (auto: native if APISIX is installed, otherwise attach)")
 		fs.StringVar(&o.APISIXHome, "apisix-home", "", "`DIR` folder of the installed APISIX (default: the usual places)")
 		fs.StringVar(&o.GatewayURL, "gateway-url", "", "`URL` data plane of the gateway to attach to (default http://127.0.0.1 with --gateway-port)")
-		fs.StringVar(&o.AdminURL, "admin-url", "", "`URL` Admin API of the gateway to attach to (default: port 9180, otherwise the gateway's)")
+		fs.StringVar(&o.AdminURL, "admin-url", "", "`URL` Admin API of the gateway to attach to (default: --admin-port, otherwise the gateway's)")
 		fs.StringVar(&o.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one; needed to attach)")
-		fs.StringSliceVar(&o.Etcd, "etcd", nil, "`URL,…` client URLs of an existing etcd to use instead of the embedded one")
+		addEtcd(fs, &o.Etcd, "client URLs of an existing etcd to use instead of the embedded one")
 		fs.StringVar(&o.EtcdPrefix, "etcd-prefix", "", "`PREFIX` prefix of the gateway's keys in etcd (default: a new one)")
-		fs.VarP((*countValue)(&o.workers), "workers", "", "required number of gateway workers")
-		fs.VarP((*countValue)(&o.upstreams), "upstreams", "", "ports that the upstream listens on, counting up")
+		fs.Var(bounded(&o.workers, 1024), "workers", "required number of gateway workers")
+		fs.Var(bounded(&o.upstreams, 1000), "upstreams", "ports that the upstream listens on, counting up")
 		fs.StringVar(&o.Pin, "pin", o.Pin, "`CPUS` keep the processes on CPUs of their own: auto (with four or more), none, or a list for the gateway's workers, such as 2-3")
 	})
+}
+
+// addEtcd adds the flags that say how to reach an etcd.
+func addEtcd(fs *pflag.FlagSet, cfg *proxycheck.Etcd, usage string) {
+	fs.Var(endpoints(&cfg.Endpoints), "etcd", usage)
+	fs.StringVar(&cfg.User, "etcd-user", "", "`USER` user of that etcd; its password is read from $"+proxycheck.EtcdPasswordEnv)
+	fs.StringVar(&cfg.CACert, "etcd-cacert", "", "`FILE` authority that signed etcd's certificate, in PEM (default: the system's)")
+	fs.StringVar(&cfg.Cert, "etcd-cert", "", "`FILE` client certificate for etcd, in PEM")
+	fs.StringVar(&cfg.Key, "etcd-key", "", "`FILE` key of that certificate, in PEM")
+}
+
+// completeEtcd takes the password from the environment and checks the flags.
+func completeEtcd(cfg *proxycheck.Etcd) error {
+	if len(cfg.Endpoints) == 0 {
+		if cfg.User+cfg.CACert+cfg.Cert+cfg.Key != "" {
+			return usagef("--etcd-user, --etcd-cacert, --etcd-cert and --etcd-key need --etcd")
+		}
+		return nil
+	}
+	cfg.Password = os.Getenv(proxycheck.EtcdPasswordEnv)
+	var err error
+	if *cfg, err = cfg.Normalize(); err != nil {
+		return &usageError{text: fmt.Sprintf("--etcd: %v", err), hint: hintOf(err)}
+	}
+	return nil
 }
 
 // addPorts adds the flags that choose ports.
@@ -119,14 +151,6 @@ func (o *runOptions) addPorts(cmd *cobra.Command) {
 // complete checks the flags, reads the scenarios and fills in the Config.
 func (o *runOptions) complete() error {
 	o.AdminKey = cmp.Or(o.AdminKey, os.Getenv(proxycheck.AdminKeyEnv))
-	for _, n := range []struct {
-		flag     string
-		n, limit int
-	}{{"--workers", o.workers, 1024}, {"--upstreams", o.upstreams, 1000}, {"--runs", o.runs, 1000}} {
-		if n.n < 1 || n.n > n.limit {
-			return usagef("%s: %d is not between 1 and %d", n.flag, n.n, n.limit)
-		}
-	}
 	if o.Gateway == experiment.Builtin && o.workers != 1 {
 		return usagef("--workers: the built-in gateway has one")
 	}
@@ -136,9 +160,12 @@ func (o *runOptions) complete() error {
 	if err := o.checkPorts(); err != nil {
 		return err
 	}
-	for _, u := range append([]string{o.GatewayURL, o.AdminURL}, o.Etcd...) {
+	if err := completeEtcd(&o.Etcd); err != nil {
+		return err
+	}
+	for _, u := range []string{o.GatewayURL, o.AdminURL} {
 		if p, err := url.Parse(u); u != "" && (err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https") {
-			return usagef("%q is not a URL such as http://127.0.0.1:9080", u)
+			return usagef("%q is not a URL such as http://127.0.0.1:9080", etcdhttp.Redact(u))
 		}
 	}
 	o.Settings = o.settings()
@@ -155,7 +182,7 @@ func (o *runOptions) settings() bench.Settings {
 		Workers:     o.workers,
 		Upstreams:   o.upstreams,
 		TimeoutS:    o.load.Timeout.Seconds(),
-		Rate:        float64(o.rate.rate),
+		Rate:        o.rate.rate,
 		RateShare:   o.rate.share,
 		Sweep:       o.sweep,
 	}
@@ -230,11 +257,11 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	check := o.load
-	check.URL, check.Rate = "http://127.0.0.1", float64(o.rate.rate)
+	check.URL, check.Rate = "http://127.0.0.1", o.rate.rate
 	if err := check.Check(); err != nil {
 		return usagef("run: %v", err)
 	}
-	saved, err := createSave(o.save)
+	saved, err := openOut("--save", o.save, o.force)
 	if err != nil {
 		return err
 	}
@@ -250,8 +277,14 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	}
 	// Saved first: what was measured survives a terminal that has gone.
 	out := cmd.OutOrStdout()
-	saveErr := saved.write(*result)
-	if outErr := errors.Join(saveErr, o.output.print(out, o.logs.color(out), *result)); outErr != nil {
+	outErr := errors.Join(saved.write(func(w io.Writer) error {
+		return report.Write(w, "json", []bench.Result{*result}, report.Options{})
+	}), o.output.print(out, o.logs.color(out), *result))
+	if !o.logs.quiet && o.logs.format == "text" {
+		fmt.Fprintln(cmd.ErrOrStderr())
+		outErr = errors.Join(outErr, report.Summary(cmd.ErrOrStderr(), *result))
+	}
+	if outErr != nil {
 		return errors.Join(err, outErr)
 	}
 	if err == nil && result.Verdict == bench.Invalid {

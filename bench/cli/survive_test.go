@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,4 +68,31 @@ func TestForeignProc(t *testing.T) {
 		t.Errorf("exit code %d, %q", code, p.err.String())
 	}
 	p.leftNothing()
+}
+
+// TestLoadUnanswered loads what does not speak HTTP: it says why, and fails.
+func TestLoadUnanswered(t *testing.T) {
+	t.Parallel()
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	go func() {
+		for conn, err := server.Accept(); err == nil; conn, err = server.Accept() {
+			_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH_9.2\r\n")
+		}
+	}()
+	p := start(t, nil, "load", "-d", "200ms", "http://"+server.Addr().String()+"/")
+	if code := p.exit(); code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+	if out := p.out.String(); !strings.Contains(out, "Requests/sec:") {
+		t.Errorf("the result is missing:\n%s", out)
+	}
+	for _, want := range []string{"armrepro: first error of its kind: read: ", "armrepro: nothing was answered"} {
+		if !strings.Contains(p.err.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, p.err.String())
+		}
+	}
 }

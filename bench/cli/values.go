@@ -10,32 +10,45 @@ import (
 	"time"
 
 	"armrepro/bench/load"
+	"armrepro/proxycheck"
 )
 
-// choiceValue is a flag that takes one of several words. what names them, as in
+// value is a flag that read reads and show prints. word stands for it in the help.
+type value[T any] struct {
+	to   *T
+	word string
+	read func(string) (T, error)
+	show func(T) string
+}
+
+func (v *value[T]) Type() string   { return v.word }
+func (v *value[T]) String() string { return v.show(*v.to) }
+
+func (v *value[T]) Set(s string) error {
+	read, err := v.read(s)
+	if err == nil {
+		*v.to = read
+	}
+	return err
+}
+
+// choice is a flag that takes one of several words. what names them, as in
 // "output format".
-type choiceValue struct {
-	value   *string
-	what    string
+type choice struct {
+	value[string]
 	choices []string
-	// alias is another word for one of the choices.
-	alias map[string]string
 }
 
-func (v *choiceValue) String() string { return *v.value }
-func (v *choiceValue) Type() string {
-	return strings.ToUpper(v.what[strings.LastIndex(v.what, " ")+1:])
-}
-
-func (v *choiceValue) Set(s string) error {
-	if word, ok := v.alias[s]; ok {
-		s = word
-	}
-	if !slices.Contains(v.choices, s) {
-		return fmt.Errorf("unknown %s %q; use %s", v.what, s, orList(v.choices))
-	}
-	*v.value = s
-	return nil
+func newChoice(to *string, what string, choices ...string) *choice {
+	return &choice{value[string]{
+		to: to, word: strings.ToUpper(what[strings.LastIndex(what, " ")+1:]), show: strings.Clone,
+		read: func(s string) (string, error) {
+			if !slices.Contains(choices, s) {
+				return "", fmt.Errorf("unknown %s %q; use %s", what, s, orList(choices))
+			}
+			return s, nil
+		},
+	}, choices}
 }
 
 // orList joins words as a sentence does: a, b or c.
@@ -47,13 +60,35 @@ func orList(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// countValue is a flag that takes wrk's counts: 200, 10k, 1M.
-type countValue int
+// endpoints is a flag that takes URLs of etcd, several at once or in turn. No
+// message of it shows the passwords that they may hold.
+func endpoints(to *[]string) *value[[]string] {
+	given := false
+	return &value[[]string]{to, "URL,…", func(s string) ([]string, error) {
+		list := strings.Split(s, ",")
+		if given {
+			list = append(*to, list...)
+		}
+		given = true
+		return list, nil
+	}, func(list []string) string { return proxycheck.Etcd{Endpoints: list}.String() }}
+}
 
-func (v *countValue) String() string { return strconv.Itoa(int(*v)) }
-func (v *countValue) Type() string   { return "COUNT" }
+// count is a flag that takes wrk's counts: 200, 10k, 1M.
+func count(to *int) *value[int] { return &value[int]{to, "COUNT", parseCount, strconv.Itoa} }
 
-func (v *countValue) Set(s string) error {
+// bounded is a count from 1 to most.
+func bounded(to *int, most int) *value[int] {
+	return &value[int]{to, "COUNT", func(s string) (int, error) {
+		n, err := parseCount(s)
+		if err == nil && (n < 1 || n > most) {
+			err = fmt.Errorf("%d is not between 1 and %d", n, most)
+		}
+		return n, err
+	}, strconv.Itoa}
+}
+
+func parseCount(s string) (int, error) {
 	digits, factor := s, 1
 	if s != "" {
 		if i := strings.IndexByte("kmg", s[len(s)-1]|0x20); i >= 0 {
@@ -62,46 +97,26 @@ func (v *countValue) Set(s string) error {
 	}
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if err != nil || int(n) > math.MaxInt32/factor {
-		return fmt.Errorf("%q is not a count such as 200 or 10k", s)
+		return 0, fmt.Errorf("%q is not a count such as 200 or 10k", s)
 	}
-	*v = countValue(int(n) * factor)
-	return nil
+	return int(n) * factor, nil
 }
 
-// positiveValue is a countValue of at least 1.
-type positiveValue countValue
-
-func (v *positiveValue) String() string { return (*countValue)(v).String() }
-func (v *positiveValue) Type() string   { return "COUNT" }
-
-func (v *positiveValue) Set(s string) error {
-	if err := (*countValue)(v).Set(s); err != nil {
-		return err
-	}
-	if *v == 0 {
-		return fmt.Errorf("%q is not a count above 0", s)
-	}
-	return nil
-}
-
-// timeValue is a flag that takes wrk's times (10, 10s, 2m, 1h) and Go's (1m30s,
+// duration is a flag that takes wrk's times (10, 10s, 2m, 1h) and Go's (1m30s,
 // 500ms).
-type timeValue time.Duration
+func duration(to *time.Duration) *value[time.Duration] {
+	return &value[time.Duration]{to, "TIME", parseTime, shortDuration}
+}
 
-func (v *timeValue) String() string { return shortDuration(time.Duration(*v)) }
-func (v *timeValue) Type() string   { return "TIME" }
-
-func (v *timeValue) Set(s string) error {
+func parseTime(s string) (time.Duration, error) {
 	if n, err := strconv.ParseUint(s, 10, 31); err == nil {
-		*v = timeValue(time.Duration(n) * time.Second)
-		return nil
+		return time.Duration(n) * time.Second, nil
 	}
 	d, err := time.ParseDuration(strings.ToLower(s))
 	if err != nil || d < 0 {
-		return fmt.Errorf("%q is not a time such as 10s or 1m", s)
+		return 0, fmt.Errorf("%q is not a time such as 10s or 1m", s)
 	}
-	*v = timeValue(d)
-	return nil
+	return d, nil
 }
 
 // shortDuration prints 1m0s as 1m.
@@ -116,62 +131,65 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
-// rateValue is a flag that takes requests a second: 5000, 12.5, 10k.
-type rateValue float64
-
-func (v *rateValue) String() string { return strconv.FormatFloat(float64(*v), 'f', -1, 64) }
-func (v *rateValue) Type() string   { return "RATE" }
-
-func (v *rateValue) Set(s string) error {
-	var count countValue
-	f, err := strconv.ParseFloat(s, 64)
-	if count.Set(s) == nil {
-		f, err = float64(count), nil
-	}
-	if err != nil || !(f > 0 && f <= load.MaxRate) {
-		return fmt.Errorf("%q is not a rate above 0 such as 500 or 10k", s)
-	}
-	*v = rateValue(f)
-	return nil
+// rate is a flag that takes requests a second: 5000, 12.5, 10k.
+func rate(to *float64) *value[float64] {
+	return &value[float64]{to, "RATE", parseRate, func(r float64) string { return strconv.FormatFloat(r, 'f', -1, 64) }}
 }
 
-// sharesValue is a flag that takes shares of a maximum: 10%,25%.
-type sharesValue []float64
-
-func (v *sharesValue) String() string {
-	var parts []string
-	for _, share := range *v {
-		parts = append(parts, strconv.FormatFloat(100*share, 'f', -1, 64)+"%")
+func parseRate(s string) (float64, error) {
+	r, err := strconv.ParseFloat(s, 64)
+	if n, countErr := parseCount(s); countErr == nil {
+		r, err = float64(n), nil
 	}
-	return strings.Join(parts, ",")
+	if err != nil || !(r > 0 && r <= load.MaxRate) {
+		return 0, fmt.Errorf("%q is not a rate above 0 such as 500 or 10k", s)
+	}
+	return r, nil
 }
 
-func (v *sharesValue) Type() string { return "SHARE,…" }
+// runRate is a rate, or a share of the maximum; both are 0 in a closed loop.
+type runRate struct{ rate, share float64 }
 
-func (v *sharesValue) Set(s string) error {
-	*v = nil
-	for part := range strings.SplitSeq(s, ",") {
+// rateOrShare is a flag that takes a runRate: 5000, 75%.
+func rateOrShare(to *runRate) *value[runRate] {
+	return &value[runRate]{to, "RATE", func(s string) (r runRate, err error) {
+		if strings.HasSuffix(s, "%") {
+			r.share, err = parseShare(s)
+		} else {
+			r.rate, err = parseRate(s)
+		}
+		return r, err
+	}, func(runRate) string { return "" }}
+}
+
+// shares is a flag that takes shares of a maximum: 10%,25%.
+func shares(to *[]float64) *value[[]float64] {
+	return &value[[]float64]{to, "SHARE,…", parseShares, func([]float64) string { return "" }}
+}
+
+func parseShares(s string) (list []float64, err error) {
+	parts := strings.Split(s, ",")
+	for _, part := range parts {
 		share, err := parseShare(part)
 		if err != nil {
-			return withPercents(s, err)
+			return nil, &usageError{text: err.Error(), hint: withPercents(parts)}
 		}
-		*v = append(*v, share)
+		list = append(list, share)
 	}
-	return nil
+	return list, nil
 }
 
-// withPercents adds to err what s is with percent signs, where those are all that
-// it lacks.
-func withPercents(s string, err error) error {
-	var parts []string
-	for part := range strings.SplitSeq(s, ",") {
+// withPercents is the hint that percent signs are all that parts lack, if so.
+func withPercents(parts []string) string {
+	var meant []string
+	for _, part := range parts {
 		part = strings.TrimSuffix(part, "%") + "%"
-		if _, wrong := parseShare(part); wrong != nil {
-			return err
+		if _, err := parseShare(part); err != nil {
+			return ""
 		}
-		parts = append(parts, part)
+		meant = append(meant, part)
 	}
-	return &usageError{text: err.Error(), hint: didYouMean([]string{strings.Join(parts, ",")})}
+	return didYouMean(strings.Join(meant, ","))
 }
 
 // maxShare bounds a share of a maximum: beyond it a queue only grows faster.
@@ -185,31 +203,6 @@ func parseShare(s string) (float64, error) {
 		return 0, fmt.Errorf("%q is not a share such as 75%%", s)
 	}
 	return percent / 100, nil
-}
-
-// runRate is a flag that takes a rate, or a share of the maximum.
-type runRate struct {
-	rate  rateValue
-	share float64
-}
-
-func (v *runRate) String() string {
-	if v.share > 0 {
-		return (&sharesValue{v.share}).String()
-	}
-	return v.rate.String()
-}
-
-func (v *runRate) Type() string { return "RATE" }
-
-func (v *runRate) Set(s string) error {
-	*v = runRate{}
-	if strings.HasSuffix(s, "%") {
-		var err error
-		v.share, err = parseShare(s)
-		return err
-	}
-	return v.rate.Set(s)
 }
 
 // parseHeaders reads the -H flags.

@@ -3,8 +3,6 @@ package cli
 import (
 	"bytes"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +16,8 @@ func TestCountValue(t *testing.T) {
 		"1": 1, "200": 200, "10k": 10000, "10K": 10000, "2m": 2000000, "1G": 1000000000,
 		"": -1, "k": -1, "-1": -1, "1.5k": -1, "10kk": -1, "3g": -1, "99999999999": -1, " 1": -1, "1 k": -1,
 	} {
-		got := countValue(-1)
-		if err := got.Set(text); (err != nil) != (want == -1) || int(got) != want {
+		got := -1
+		if err := count(&got).Set(text); (err != nil) != (want == -1) || got != want {
 			t.Errorf("%q: %d, %v; want %d", text, got, err, want)
 		}
 	}
@@ -32,8 +30,8 @@ func TestTimeValue(t *testing.T) {
 		"500ms": 500 * time.Millisecond, "1m30s": 90 * time.Second, "0": 0,
 		"": -1, "-1s": -1, "s": -1, "1x": -1, "99999999999999h": -1, "NaN": -1,
 	} {
-		got := timeValue(-1)
-		if err := got.Set(text); (err != nil) != (want == -1) || time.Duration(got) != want {
+		got := time.Duration(-1)
+		if err := duration(&got).Set(text); (err != nil) != (want == -1) || got != want {
 			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
 		}
 	}
@@ -44,16 +42,15 @@ func FuzzFlagValues(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		count, duration := countValue(0), timeValue(0)
-		if count.Set(text) == nil && count < 0 {
-			t.Errorf("%q is the count %d", text, count)
+		if n, err := parseCount(text); err == nil && n < 0 {
+			t.Errorf("%q is the count %d", text, n)
 		}
-		if duration.Set(text) != nil {
+		d, err := parseTime(text)
+		if err != nil {
 			return
 		}
-		again := timeValue(0)
-		if err := again.Set(duration.String()); err != nil || again != duration || duration < 0 {
-			t.Errorf("%q prints as %q, which reads as %v, %v", text, duration.String(), time.Duration(again), err)
+		if again, err := parseTime(shortDuration(d)); err != nil || again != d || d < 0 {
+			t.Errorf("%q prints as %q, which reads as %v, %v", text, shortDuration(d), again, err)
 		}
 	})
 }
@@ -120,57 +117,13 @@ func TestProgressWithoutTerminal(t *testing.T) {
 	}
 }
 
-func TestSave(t *testing.T) {
+// TestScenarioExample reads the scenario file that the help shows.
+func TestScenarioExample(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	name := filepath.Join(dir, "result.json")
-	if err := os.WriteFile(name, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err := createSave(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text, _ := os.ReadFile(name); string(text) != "old" || s == nil {
-		t.Errorf("a run that failed has overwritten the file: %q", text)
-	}
-	s, err = createSave(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.write(bench.Result{Schema: bench.Schema}); err != nil {
-		t.Fatal(err)
-	}
-	if text, _ := os.ReadFile(name); !strings.Contains(string(text), bench.Schema) {
-		t.Errorf("saved %q", text)
-	}
-	if info, err := os.Stat(name); err != nil || info.Mode() != 0o600 {
-		t.Errorf("the mode of the file has changed: %v, %v", info.Mode(), err)
-	}
-	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
-		t.Errorf("%d files are left, want 1", len(entries))
-	}
-	// A link goes on leading where it led; what is no file stays what it is.
-	link := filepath.Join(dir, "link")
-	if err := os.Symlink(name, link); err != nil {
-		t.Fatal(err)
-	}
-	for _, special := range []string{link, os.DevNull} {
-		before, _ := os.Lstat(special)
-		s, err := createSave(special)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.write(bench.Result{Schema: bench.Schema}); err != nil {
-			t.Fatal(err)
-		}
-		if after, err := os.Lstat(special); err != nil || after.Mode() != before.Mode() {
-			t.Errorf("%s was %v and is %v, %v", special, before.Mode(), after.Mode(), err)
-		}
-	}
-	for _, bad := range []string{dir, filepath.Join(dir, "no/such/folder")} {
-		if _, err := createSave(bad); err == nil {
-			t.Errorf("%s is accepted", bad)
-		}
+	_, example, _ := strings.Cut(scenarioAbout, "\n\n")
+	example, _, _ = strings.Cut(example, "\n\n")
+	s, err := bench.ReadScenario(strings.NewReader(example))
+	if err != nil || s.Name != "limited" || len(s.Plugins()) != 2 || s.Expect.Metric == "" {
+		t.Errorf("%+v, %v", s, err)
 	}
 }

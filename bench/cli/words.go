@@ -71,3 +71,23 @@ recorded on. Serial numbers, uuids and instance ids are not read.`
 
 const reportAbout = `Prints results that 'armrepro run --save FILE' or '--output json' wrote, one after the
 other. FILE may be - for standard input.`
+
+const scenarioAbout = `A scenario is what the gateway is asked to do under load. --scenario takes the names
+single-upstream and two-plugins, or YAML files such as this one:
+
+  name: limited                 # lower-case letters, digits and hyphens
+  title: one upstream, limited  # what a reader sees (default: the name)
+  path: /hello                  # what the load requests
+  route:                        # the Admin API's route object; the upstream is filled in
+    uri: /hello
+    plugins:
+      limit-count: {count: 1000000, time_window: 60, key: remote_addr}
+      prometheus: {}
+  expect:                       # what proves that the route is live, all of it optional
+    body: "1234567890"          # the answer of armrepro's upstream
+    headers: [X-RateLimit-Limit]
+    absent_headers: [X-Cache]
+    metric: apisix_http_status  # a metric that has to count the route
+
+A key that is not listed here is an error. See how such a file does with
+'armrepro check --scenario FILE' before you measure with it.`

@@ -5,37 +5,46 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
 	"armrepro/bench"
+	"armrepro/bench/fitness"
 	"armrepro/bench/machine"
 	"armrepro/proxycheck"
+	"armrepro/proxycheck/process"
 )
 
-// Check does everything that Run does except the load.
+// Check does everything that Run does except the load. What it found is there even
+// with an error; it is nil if that is nothing.
 func Check(ctx context.Context, cfg Config) (*Findings, error) {
 	c := newConductor(cfg)
 	err := c.setUp(ctx)
 	if err == nil {
 		err = c.proveRoutes(ctx)
 	}
-	if err = errors.Join(err, c.tearDown()); err != nil {
+	if c.fit == nil {
 		return nil, err
 	}
-	return c.findings(), nil
+	if !c.fit.looked && ctx.Err() == nil {
+		c.fit.begin(c, nil)
+	}
+	err = errors.Join(err, c.tearDown())
+	return c.findings(), err
 }
 
-// proveRoutes makes the smoke route and then each scenario's route live.
+// proveRoutes makes the test route and then each scenario's route live.
 func (c *conductor) proveRoutes(ctx context.Context) error {
 	gateway := benchGateway{c.gateway, c.nodes()}
-	if err := c.smoke(ctx, gateway); err != nil {
+	if err := c.proveTestRoute(ctx, gateway); err != nil {
 		return err
 	}
 	for _, s := range c.cfg.Scenarios {
 		if err := gateway.Apply(ctx, s); err != nil {
 			return fmt.Errorf("scenario %s: %w", s.Name, err)
 		}
+		c.routes = append(c.routes, s.Name)
 		c.log.Info().Str("scenario", s.Name).Msg("route is live")
 	}
 	pids, err := c.gateway.Workers()
@@ -48,35 +57,36 @@ func (c *conductor) proveRoutes(ctx context.Context) error {
 	if workers != c.cfg.Settings.Workers {
 		return &proxycheck.HintError{
 			Err:  fmt.Errorf("the gateway runs %d workers, not %d", workers, c.cfg.Settings.Workers),
-			Hint: fmt.Sprintf("Set worker_processes in the gateway's configuration, or say --workers %d.", workers),
+			Hint: fmt.Sprintf("Set worker_processes in the gateway's configuration, or use --workers %d.", workers),
 		}
 	}
 	return nil
 }
 
-// smokePath is a path of the smoke route that the published benchmarks tried.
-const smokePath = "/anything/das"
+// testPath is a path of the test route that the published benchmarks tried.
+const testPath = "/anything/das"
 
-// smoke sends a request through the gateway to the own upstream, which echoes
+// proveTestRoute sends a request through the gateway to armrepro's upstream, which echoes
 // it.
-func (c *conductor) smoke(ctx context.Context, gateway benchGateway) error {
+func (c *conductor) proveTestRoute(ctx context.Context, gateway benchGateway) error {
 	err := gateway.Apply(ctx, bench.Scenario{
-		Name: "smoke", Path: smokePath, Route: map[string]any{"uri": "/anything/*"},
+		Name: "test", Path: testPath, Route: map[string]any{"uri": "/anything/*"},
 	})
 	if err != nil {
-		return fmt.Errorf("smoke route: %w", err)
+		return fmt.Errorf("test route: %w", err)
 	}
-	body, err := get(ctx, c.gateway.URL()+smokePath)
+	body, err := process.Fetch(ctx, http.MethodGet, c.gateway.URL()+testPath, "")
 	if err != nil {
-		return fmt.Errorf("smoke route: %w", err)
+		return fmt.Errorf("test route: %w", err)
 	}
 	var echo struct {
 		URL string `json:"url"`
 	}
-	if err := json.Unmarshal([]byte(body), &echo); err != nil || !strings.HasSuffix(echo.URL, smokePath) {
-		return errors.New("smoke route: the answer is not from the own upstream")
+	if err := json.Unmarshal([]byte(body), &echo); err != nil || !strings.HasSuffix(echo.URL, testPath) {
+		return errors.New("test route: the answer is not from armrepro's upstream")
 	}
-	c.log.Info().Str("path", smokePath).Msg("smoke route answers from the own upstream")
+	c.routes = append(c.routes, testPath)
+	c.log.Info().Str("path", testPath).Msg("test route reaches armrepro's upstream")
 	return nil
 }
 
@@ -93,20 +103,17 @@ type Findings struct {
 	// Checks are the codes of the checks of the machine that were made;
 	// Unchecked are those that could not be.
 	Checks    []string            `json:"checks"`
-	Unchecked []machine.Unchecked `json:"unchecked"`
+	Unchecked []fitness.Unchecked `json:"unchecked"`
 }
 
 func (c *conductor) findings() *Findings {
 	r := c.result
 	f := &Findings{
-		Machine: r.Machine, Gateway: r.Gateway, Etcd: r.Etcd, Routes: []string{smokePath}, Pins: r.Settings.Pins, Warnings: r.Warnings,
-		Checks: machine.FindingCodes(), Unchecked: append([]machine.Unchecked{}, r.Unchecked...),
+		Machine: r.Machine, Gateway: r.Gateway, Etcd: r.Etcd, Routes: append([]string{}, c.routes...), Pins: r.Settings.Pins, Warnings: r.Warnings,
+		Checks: fitness.FindingCodes(), Unchecked: append([]fitness.Unchecked{}, r.Unchecked...),
 	}
 	for _, u := range r.Unchecked {
 		f.Checks = slices.DeleteFunc(f.Checks, func(code string) bool { return code == u.Code })
-	}
-	for _, s := range c.cfg.Scenarios {
-		f.Routes = append(f.Routes, s.Name)
 	}
 	return f
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
+	"net"
 	"os"
+	"slices"
 	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -19,7 +17,6 @@ import (
 	"armrepro/embed"
 	"armrepro/proxycheck"
 	"armrepro/proxycheck/process"
-	"armrepro/upstream"
 )
 
 // conductor holds what a run has started, in the order in which it was.
@@ -28,17 +25,17 @@ type conductor struct {
 	log    zerolog.Logger
 	result *bench.Result
 
-	fit       *fitness
-	endpoints []string
-	folder    *proxycheck.Folder
-	etcd      *embed.Server
-	upstream  *process.Process
-	gateway   proxycheck.Gateway
+	fit        *watcher
+	etcdConfig proxycheck.Etcd
+	etcd       *embed.Server // nil if it is somebody else's
+	upstream   *process.Process
+	control    net.Conn // to the upstream
+	gateway    proxycheck.Gateway
+	// down takes down what was started.
+	down []func() error
+	// routes are those that were proved live.
+	routes []string
 }
-
-// ownProgram is this program as it was when it was started, also where its file
-// has been replaced since.
-const ownProgram = "/proc/self/exe"
 
 // setUp brings everything up that the measurement needs: etcd, the upstream and
 // the gateway, in this order. Whatever it has started is there to be taken down
@@ -52,9 +49,9 @@ func (c *conductor) setUp(ctx context.Context) error {
 	}
 	m, evidence := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts(), Calibrate: true})
 	c.result.Machine = m
-	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.Core)).Int("cores", m.Cores).Bool("emulated", m.Emulated).Msg("machine")
+	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.CoreName())).Int("cores", m.Cores).Bool("emulated", m.Emulated).Msg("machine")
 	var err error
-	if c.fit, err = newFitness(m, evidence, c.cfg.Settings.Workers, c.cfg.Pin); err != nil {
+	if c.fit, err = newWatcher(m, evidence, c.cfg.Settings.Workers, c.cfg.Pin); err != nil {
 		return err
 	}
 
@@ -66,10 +63,10 @@ func (c *conductor) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := proxycheck.CheckPorts(c.ports(plan)); err != nil {
+	if err := proxycheck.CheckPorts(ctx, c.ports(plan)); err != nil {
 		return err
 	}
-	if err := c.fit.calm(ctx, c.result); err != nil {
+	if err := c.fit.quiet(ctx, c.result); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context, *gatewayPlan) error{c.startEtcd, c.startUpstream, c.startGateway} {
@@ -105,7 +102,7 @@ const spareFiles = 256
 // raiseFiles raises the limit of open files, and makes sure that it is enough
 // for every process of the run: children inherit it.
 func (c *conductor) raiseFiles() error {
-	files, err := machine.RaiseNoFile()
+	files, err := process.RaiseNoFile()
 	if err != nil {
 		c.log.Warn().Err(err).Uint64("limit", files).Msg("could not raise the limit of open files")
 	}
@@ -131,7 +128,7 @@ func (c *conductor) ports(plan *gatewayPlan) []proxycheck.Port {
 	for i := range c.cfg.Settings.Upstreams {
 		ports = append(ports, proxycheck.Port{Name: "upstream", Number: c.cfg.Ports.Upstream + i, Flag: "--upstream-port"})
 	}
-	if plan.needsEtcd() && len(c.cfg.Etcd) == 0 {
+	if plan.needsEtcd() && len(c.cfg.Etcd.Endpoints) == 0 {
 		ports = append(ports, proxycheck.Port{Name: "etcd", Number: c.cfg.Ports.Etcd, Flag: "--etcd-port"})
 	}
 	return append(ports, plan.ports(c.cfg.Ports)...)
@@ -142,9 +139,9 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 	if !plan.needsEtcd() {
 		return nil
 	}
-	if len(c.cfg.Etcd) > 0 {
-		c.endpoints = c.cfg.Etcd
-		version, err := etcdVersion(ctx, c.endpoints[0])
+	if len(c.cfg.Etcd.Endpoints) > 0 {
+		c.etcdConfig = c.cfg.Etcd
+		version, err := proxycheck.CheckEtcd(ctx, c.etcdConfig, c.cfg.EtcdPrefix)
 		if err != nil {
 			return err
 		}
@@ -152,90 +149,17 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 		return nil
 	}
 	begin := time.Now()
-	var err error
-	if c.folder, err = proxycheck.NewFolder("etcd"); err != nil {
-		return err
-	}
 	listen := loopback(c.cfg.Ports.Etcd)
-	server, err := embed.Start(ctx, embed.Config{Listen: listen, Dir: c.folder.Path(), Logger: c.log})
+	server, err := embed.Start(ctx, embed.Config{Listen: listen, Logger: c.log})
 	if err != nil {
 		return proxycheck.ExplainListen(err, "--etcd-port", listen)
 	}
 	c.etcd = server
-	c.endpoints = []string{server.Endpoint()}
+	c.down = append(c.down, server.Close)
+	c.etcdConfig.Endpoints = []string{server.Endpoint()}
 	c.result.Etcd = bench.EtcdInfo{Version: server.Version(), Embedded: true}
 	c.log.Info().Str("version", server.Version()).Str("url", server.Endpoint()).Stringer("in", time.Since(begin).Round(time.Millisecond)).Msg("etcd ready")
 	return nil
-}
-
-// startUpstream starts the upstream as a child and waits until it answers.
-func (c *conductor) startUpstream(ctx context.Context, _ *gatewayPlan) error {
-	listen := c.nodes()
-	var err error
-	c.upstream, err = process.Start(process.Config{
-		Path: ownProgram,
-		Args: []string{
-			"upstream", "--listen", strings.Join(listen, ","), "--threads", strconv.Itoa(c.cfg.Settings.Workers),
-			"--log-level", "warn", "--log-format", "json",
-		},
-	})
-	if err != nil {
-		return err
-	}
-	for _, address := range listen {
-		if err := waitForUpstream(ctx, c.upstream, "http://"+address+"/"); err != nil {
-			return err
-		}
-	}
-	c.log.Info().Strs("listen", listen).Msg("upstream ready")
-	return nil
-}
-
-// upstreamTimeout bounds the wait for the upstream, which takes some
-// milliseconds.
-const upstreamTimeout = 10 * time.Second
-
-// waitForUpstream polls url until the child answers there as it should.
-func waitForUpstream(ctx context.Context, child *process.Process, url string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, upstreamTimeout, errors.New("it did not answer in time"))
-	defer cancel()
-	const pause = 2 * time.Millisecond
-	ticker := time.NewTicker(pause)
-	defer ticker.Stop()
-	for {
-		body, err := get(ctx, url)
-		if err == nil && body == upstream.Body {
-			return nil
-		}
-		select {
-		case <-child.Done():
-			return fmt.Errorf("start the upstream: it ended: %s", child.Tail())
-		case <-ctx.Done():
-			return fmt.Errorf("start the upstream: %w", context.Cause(ctx))
-		case <-ticker.C:
-		}
-	}
-}
-
-// get returns the body of what url answers.
-func get(ctx context.Context, url string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", err
-	}
-	// A connection left open would be in the way of the upstream's end.
-	req.Close = true
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	const most = 1 << 20
-	body, err := io.ReadAll(io.LimitReader(resp.Body, most))
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s answers %s", url, resp.Status)
-	}
-	return string(body), err
 }
 
 // whileUp returns a context that ends when something that was started ends by
@@ -246,17 +170,15 @@ func (c *conductor) whileUp(ctx context.Context) (context.Context, context.Cance
 	if c.etcd != nil {
 		etcd = c.etcd.Err()
 	}
-	// Taking down clears the fields.
-	upstream, gateway := c.upstream, c.gateway
 	go func() {
 		select {
 		case <-ctx.Done():
 		case err := <-etcd:
 			cancel(fmt.Errorf("etcd ended: %w", err))
-		case <-upstream.Done():
-			cancel(fmt.Errorf("the upstream ended: %w", ending(upstream)))
-		case <-gateway.Done():
-			cancel(gateway.Err())
+		case <-c.upstream.Done():
+			cancel(fmt.Errorf("the upstream ended: %w", ending(c.upstream)))
+		case <-c.gateway.Done():
+			cancel(c.gateway.Err())
 		}
 	}()
 	return ctx, func() { cancel(nil) }
@@ -270,42 +192,23 @@ func ending(p *process.Process) error {
 	return errors.New("exit code 0")
 }
 
-// upstreamStop bounds the wait for the upstream to end after SIGTERM.
-const upstreamStop = 3 * time.Second
-
 // tearDown takes everything down again, in the reverse order: the gateway needs
-// etcd to remove its route. It may be called twice.
+// etcd to remove its route. What is left behind is an error, while what only went
+// another way than it should is logged.
 func (c *conductor) tearDown() error {
 	var errs []error
-	if c.gateway != nil {
-		errs = append(errs, c.gateway.Close())
-		c.collectWarnings()
-		c.gateway = nil
+	for _, down := range slices.Backward(c.down) {
+		errs = append(errs, down())
 	}
-	if c.upstream != nil {
-		errs = append(errs, c.upstream.Stop(syscall.SIGTERM, upstreamStop))
-		c.upstream = nil
+	c.down = nil
+	err := errors.Join(errs...)
+	if len(process.AllLeft(err)) > 0 {
+		return err
 	}
-	if c.etcd != nil {
-		errs = append(errs, c.etcd.Close())
-		c.etcd = nil
+	if err != nil {
+		c.log.Warn().Err(err).Msg("could not take everything down cleanly")
 	}
-	if c.folder != nil {
-		errs = append(errs, c.folder.Remove())
-		c.folder = nil
-	}
-	return errors.Join(errs...)
-}
-
-// collectWarnings takes over what the gateway has to say of itself.
-func (c *conductor) collectWarnings() {
-	warner, ok := c.gateway.(proxycheck.Warner)
-	if !ok {
-		return
-	}
-	for _, w := range warner.Warnings() {
-		c.result.Warn(bench.Warning{Code: w.Code, Text: w.Text, Hint: w.Hint})
-	}
+	return nil
 }
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

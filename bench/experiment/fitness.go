@@ -8,25 +8,29 @@ import (
 	"time"
 
 	"armrepro/bench"
+	"armrepro/bench/fitness"
 	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
 )
 
-// fitness watches whether the machine is fit to measure on, from before
+// watcher watches whether the machine is fit to measure on, from before
 // anything is started until the load is over, and keeps the processes on their
 // CPUs.
-type fitness struct {
+type watcher struct {
 	machine  machine.Machine
 	evidence []machine.Evidence
 	// cpus are those that this process may use until it is pinned itself.
 	cpus []int
-	pins machine.Pins
-	plan machine.Plan
+	pins fitness.Pins
+	plan fitness.Plan
 	// first is from before anything was started, before from right before the
 	// load.
-	first, before machine.Snapshot
+	first, before fitness.Snapshot
 	begun         time.Time
-	// found are the codes of what was found before the load.
-	found []string
+	// found are the codes of what was found before the load; looked says that
+	// begin has looked.
+	found  []string
+	looked bool
 	// mhz is the highest frequency that was measured.
 	mhz float64
 }
@@ -34,41 +38,41 @@ type fitness struct {
 // PinError says that Config.Pin cannot be meant.
 type PinError struct{ error }
 
-// newFitness takes the first snapshot and plans the pinning.
-func newFitness(m machine.Machine, evidence []machine.Evidence, workers int, pin string) (*fitness, error) {
+// newWatcher takes the first snapshot and plans the pinning.
+func newWatcher(m machine.Machine, evidence []machine.Evidence, workers int, pin string) (*watcher, error) {
 	root := os.DirFS("/")
-	cpus, err := machine.AllowedCPUs(root)
-	if err != nil && pin != machine.PinNone && pin != machine.PinAuto {
+	cpus, err := process.AllowedCPUs(root)
+	if err != nil && pin != fitness.PinNone && pin != fitness.PinAuto {
 		return nil, fmt.Errorf("pin processes: %w", err)
 	}
-	pins, err := machine.PlanPins(machine.LogicalCPUs(root, cpus), workers, pin)
+	pins, err := fitness.PlanPins(machine.LogicalCPUs(root, cpus), workers, pin)
 	if err != nil {
 		return nil, &PinError{err}
 	}
-	f := &fitness{machine: m, evidence: evidence, cpus: cpus, pins: pins, begun: time.Now()}
+	f := &watcher{machine: m, evidence: evidence, cpus: cpus, pins: pins, begun: time.Now()}
 	f.first = f.snapshot(nil)
 	return f, nil
 }
 
 // snapshot is of the machine with the processes of this run, which are this one
 // and its descendants, and the gateway's workers wherever those belong.
-func (f *fitness) snapshot(workers []int) machine.Snapshot {
-	opts := machine.SnapshotOptions{
+func (f *watcher) snapshot(workers []int) fitness.Snapshot {
+	opts := fitness.SnapshotOptions{
 		CPUs:     f.cpus,
 		Pids:     append([]int{os.Getpid()}, workers...),
 		DataDir:  os.TempDir(),
-		FreeDisk: machine.FreeDisk,
+		FreeDisk: process.FreeDisk,
 	}
 	// An emulated CPU has no frequency of its own.
 	if !f.machine.Emulated {
 		opts.MeasureMHz = f.measureMHz
 	}
-	return machine.TakeSnapshot(os.DirFS("/"), opts)
+	return fitness.TakeSnapshot(os.DirFS("/"), opts)
 }
 
 // measureMHz measures again what came out lower than before: whatever else runs
 // on the core for a moment makes it so, too.
-func (f *fitness) measureMHz() float64 {
+func (f *watcher) measureMHz() float64 {
 	const tries, near = 5, 0.98
 	var best float64
 	for range tries {
@@ -80,55 +84,55 @@ func (f *fitness) measureMHz() float64 {
 	return best
 }
 
-// calmWindow is how long the machine is watched before anything is started.
-const calmWindow = time.Second
+// quietWindow is how long the machine is watched before anything is started.
+const quietWindow = time.Second
 
-// calm looks at what else the machine does while nothing of this run does
+// quiet looks at what else the machine does while nothing of this run does
 // anything.
-func (f *fitness) calm(ctx context.Context, r *bench.Result) error {
+func (f *watcher) quiet(ctx context.Context, r *bench.Result) error {
 	select {
-	case <-time.After(time.Until(f.begun.Add(calmWindow))):
+	case <-time.After(time.Until(f.begun.Add(quietWindow))):
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	warn(r, "before the start: ", machine.Moved(f.first, f.snapshot(nil)))
+	warn(r, "before the start: ", fitness.Moved(f.first, f.snapshot(nil)))
 	return nil
 }
 
 // begin looks at the machine when everything is up and no load has begun.
-func (f *fitness) begin(c *conductor, workers []int) {
-	f.before = f.snapshot(workers)
-	f.plan = machine.Plan{Workers: c.cfg.Settings.Workers, Connections: c.cfg.Settings.Connections, Pins: f.pins}
+func (f *watcher) begin(c *conductor, workers []int) {
+	f.before, f.looked = f.snapshot(workers), true
+	f.plan = fitness.Plan{Workers: c.cfg.Settings.Workers, Connections: c.cfg.Settings.Connections, Pins: f.pins}
 	for _, p := range c.cfg.Ports.All() {
 		f.plan.Ports = append(f.plan.Ports, *p.Number)
 	}
-	findings := machine.Check(f.machine, f.before, f.plan)
+	findings := fitness.Check(f.machine, f.before, f.plan)
 	for _, finding := range findings {
 		f.found = append(f.found, finding.Code)
 	}
 	warn(c.result, "", findings)
-	c.result.Unchecked = machine.UncheckedOf(f.evidence, f.before)
+	c.result.Unchecked = fitness.UncheckedOf(f.evidence, f.before)
 }
 
 // end looks at what has changed under the load.
-func (f *fitness) end(c *conductor, workers []int) {
+func (f *watcher) end(c *conductor, workers []int) {
 	after := f.snapshot(workers)
-	warn(c.result, "during the load: ", machine.Moved(f.before, after))
+	warn(c.result, "during the load: ", fitness.Moved(f.before, after))
 	now, _ := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts()})
 	if f.pins.Gateway != nil {
 		// This process itself may use fewer CPUs since it is pinned.
 		now.Allowed, now.UsableCores = f.machine.Allowed, f.machine.UsableCores
 	}
-	warn(c.result, "after the load: ", slices.DeleteFunc(machine.Check(now, after, f.plan), func(found machine.Finding) bool {
+	warn(c.result, "after the load: ", slices.DeleteFunc(fitness.Check(now, after, f.plan), func(found fitness.Finding) bool {
 		return slices.Contains(f.found, found.Code)
 	}))
 }
 
 // warn adds findings, with when they were made.
-func warn(r *bench.Result, when string, findings []machine.Finding) {
+func warn(r *bench.Result, when string, findings []fitness.Finding) {
 	for _, f := range findings {
 		f.Text = when + f.Text
-		r.Warnings = append(r.Warnings, bench.Warning(f))
+		r.Warnings = append(r.Warnings, bench.Warning{Code: f.Code, Text: f.Text, Hint: f.Hint, Invalid: f.Invalid})
 	}
 }
 
@@ -140,21 +144,21 @@ func (c *conductor) pin(workers []int) error {
 		return nil
 	}
 	c.result.Settings.Pins = &bench.Pins{
-		Upstream: machine.FormatCPUList(pins.Upstream),
-		Load:     machine.FormatCPUList(pins.Load),
+		Upstream: process.FormatCPUList(pins.Upstream),
+		Load:     process.FormatCPUList(pins.Load),
 	}
 	if c.result.Gateway.Kind != Attach {
-		c.result.Settings.Pins.Gateway = machine.FormatCPUList(pins.Gateway)
+		c.result.Settings.Pins.Gateway = process.FormatCPUList(pins.Gateway)
 		for _, pid := range workers {
-			if err := machine.SetAffinity(pid, pins.Gateway); err != nil {
+			if err := process.SetAffinity(pid, pins.Gateway); err != nil {
 				return fmt.Errorf("pin the gateway: %w", err)
 			}
 		}
 	}
-	if err := machine.SetAffinity(c.upstream.Pid(), pins.Upstream); err != nil {
+	if err := process.SetAffinity(c.upstream.Pid(), pins.Upstream); err != nil {
 		return fmt.Errorf("pin the upstream: %w", err)
 	}
-	if err := machine.SetAffinity(os.Getpid(), pins.Others); err != nil {
+	if err := process.SetAffinity(os.Getpid(), pins.Others); err != nil {
 		return fmt.Errorf("pin this process: %w", err)
 	}
 	return nil

@@ -2,10 +2,7 @@ package experiment
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -30,30 +27,18 @@ func (c *conductor) planGateway(ctx context.Context) (*gatewayPlan, error) {
 	}
 	install, err := proxycheck.Find(ctx, proxycheck.FindConfig{Home: c.cfg.APISIXHome})
 	if err == nil {
-		c.log.Info().Str("version", install.Version.String()).Str("home", install.Home).Msg("found APISIX")
+		c.log.Info().Str("version", install.Version.String()).Str("home", install.Home).
+			Str("openresty", install.OpenResty.Version).Str("at", install.OpenResty.Path).Msg("found APISIX")
+		if len(install.Others) > 0 {
+			c.log.Info().Strs("homes", install.Others).Msg("found further installs; --apisix-home chooses one")
+		}
 		return &gatewayPlan{kind: Native, install: install}, nil
 	}
-	if kind == Auto && c.cfg.APISIXHome == "" && errors.Is(err, proxycheck.ErrNotInstalled) && c.gatewayAnswers(ctx) {
+	if kind == Auto && c.cfg.APISIXHome == "" && errors.Is(err, proxycheck.ErrNotInstalled) && proxycheck.AnswersAsAPISIX(ctx, c.gatewayAddress()) {
 		c.log.Info().Str("url", c.gatewayAddress()).Msg("no APISIX is installed, but a gateway answers")
 		return &gatewayPlan{kind: Attach}, nil
 	}
 	return nil, err
-}
-
-// gatewayAnswers says whether an APISIX answers where one would be attached to.
-func (c *conductor) gatewayAnswers(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.gatewayAddress(), nil)
-	if err != nil {
-		return false
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return false
-	}
-	defer resp.Body.Close()
-	return strings.HasPrefix(resp.Header.Get("Server"), "APISIX")
 }
 
 // needsEtcd says whether the gateway is one that brings no etcd.
@@ -94,29 +79,45 @@ func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
 				Data: ports.Gateway, Admin: ports.Admin, Control: ports.Control,
 				Prometheus: ports.Prometheus, TLS: ports.TLS,
 			},
-			Etcd: c.endpoints, EtcdPrefix: cfg.EtcdPrefix, AdminKey: cfg.AdminKey,
+			Etcd: c.etcdConfig, EtcdPrefix: cfg.EtcdPrefix, AdminKey: cfg.AdminKey,
 			Load:   cfg.loaded(),
 			Logger: c.log,
 		})
 	case Attach:
 		c.gateway, err = proxycheck.Attach(ctx, proxycheck.AttachConfig{
-			GatewayURL: c.gatewayAddress(), AdminURL: cfg.AdminURL, AdminKey: cfg.AdminKey, Logger: c.log,
+			GatewayURL: c.gatewayAddress(), AdminURL: cfg.AdminURL, AdminKey: cfg.AdminKey,
+			AdminPort: ports.Admin, PrometheusPort: ports.Prometheus, Logger: c.log,
 		})
 	case Builtin:
 		c.gateway, err = proxycheck.StartBuiltin(ctx, proxycheck.BuiltinConfig{
 			Port: ports.Gateway, AdminPort: ports.Admin, PrometheusPort: ports.Prometheus,
-			Etcd: c.endpoints, EtcdPrefix: cfg.EtcdPrefix, AdminKey: cfg.AdminKey, Logger: c.log,
+			Etcd: c.etcdConfig, EtcdPrefix: cfg.EtcdPrefix, AdminKey: cfg.AdminKey, Logger: c.log,
 		})
 	}
 	if err != nil {
 		return err
 	}
+	c.down = append(c.down, c.closeGateway)
 	info := c.gateway.Info()
 	c.result.Gateway = bench.GatewayInfo{
 		Kind: info.Kind, Name: info.Name, Version: info.Version, Plugins: info.Plugins,
 	}
+	if or := info.OpenResty; or != nil {
+		c.result.Gateway.OpenResty = &bench.OpenRestyInfo{Version: or.Version, Path: or.Path, LuaJIT: or.LuaJIT, Modules: or.Modules}
+	}
 	c.log.Info().Str("name", info.Name).Str("version", info.Version).Str("url", c.gateway.URL()).Msg("gateway ready")
 	return nil
+}
+
+// closeGateway closes the gateway and takes over what it has to say of itself.
+func (c *conductor) closeGateway() error {
+	err := c.gateway.Close()
+	if warner, ok := c.gateway.(proxycheck.Warner); ok {
+		for _, w := range warner.Warnings() {
+			c.result.Warn(bench.Warning{Code: w.Code, Text: w.Text, Hint: w.Hint})
+		}
+	}
+	return err
 }
 
 // benchGateway is the gateway as package bench needs it.
@@ -139,26 +140,6 @@ func (g benchGateway) Apply(ctx context.Context, s bench.Scenario) error {
 		WithoutHeaders: s.Expect.AbsentHeaders,
 		Metric:         s.Expect.Metric,
 	})
-}
-
-// etcdVersion asks an etcd for its version.
-func etcdVersion(ctx context.Context, endpoint string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	body, err := get(ctx, strings.TrimSuffix(endpoint, "/")+"/version")
-	if err != nil {
-		return "", &proxycheck.HintError{
-			Err:  fmt.Errorf("ask etcd for its version: %w", err),
-			Hint: "Check --etcd: it takes the client URLs of a running etcd of 3.4 or newer. Without it, etcd is embedded.",
-		}
-	}
-	var answer struct {
-		Version string `json:"etcdserver"`
-	}
-	if err := json.Unmarshal([]byte(body), &answer); err != nil || answer.Version == "" {
-		return "", fmt.Errorf("ask etcd for its version: %s/version does not answer as etcd", endpoint)
-	}
-	return answer.Version, nil
 }
 
 // gatewayAddress is the URL of the data plane to attach to.

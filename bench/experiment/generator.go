@@ -15,7 +15,6 @@ import (
 
 	"armrepro/bench"
 	"armrepro/bench/load"
-	"armrepro/bench/machine"
 	"armrepro/proxycheck/process"
 )
 
@@ -56,14 +55,14 @@ func (g childGenerator) Load(ctx context.Context, cfg load.Config, on bench.Obse
 	defer events.Close()
 	var out bytes.Buffer
 	child, err := process.Start(process.Config{
-		Path: ownProgram, Args: loadArgs(cfg), Stdout: &out, ExtraFiles: []*os.File{theirs},
+		Path: process.Self, Args: loadArgs(cfg), Stdout: &out, ExtraFiles: []*os.File{theirs},
 	})
 	theirs.Close()
 	if err != nil {
 		return bench.Run{}, err
 	}
 	if g.cpus != nil {
-		if err := machine.SetAffinity(child.Pid(), g.cpus); err != nil {
+		if err := process.SetAffinity(child.Pid(), g.cpus); err != nil {
 			return bench.Run{}, errors.Join(fmt.Errorf("pin the load generator: %w", err), child.Stop(syscall.SIGTERM, generatorStop))
 		}
 	}

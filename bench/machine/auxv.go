@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"armrepro/proxycheck/process"
 )
 
 // Keys of the auxiliary vector (include/uapi/linux/auxvec.h).
@@ -20,7 +22,7 @@ type auxv map[uint64]uint64
 // readAuxv reads that of this process, in a recorded tree that of the process
 // which recorded it.
 func readAuxv(root fs.FS) (auxv, error) {
-	b, err := readBounded(root, "proc/self/auxv", maxLineBytes)
+	b, err := process.ReadFile(root, "proc/self/auxv")
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,28 +9,30 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"time"
+
+	"armrepro/proxycheck/process"
 )
 
-// controlGroup is a control group that a process is in: the folder of the group
+// ControlGroup is a control group that a process is in: the folder of the group
 // and the folder that its hierarchy is mounted on. The limits of every group
 // between the two hold as well.
-type controlGroup struct {
+type ControlGroup struct {
 	dir, mount string
-	v2         bool
+	// V2 says that the group is of the unified hierarchy.
+	V2 bool
 }
 
-// groupOf finds the control group that a controller, cpu or memory, puts a
+// GroupOf finds the control group that a controller, cpu or memory, puts a
 // process in; pid is a number or self. The error says why none could be found.
-func groupOf(root fs.FS, pid, controller string) (controlGroup, error) {
-	b, err := readFile(root, path.Join("proc", pid, "cgroup"))
+func GroupOf(root fs.FS, pid, controller string) (ControlGroup, error) {
+	b, err := process.ReadFile(root, path.Join("proc", pid, "cgroup"))
 	if err != nil {
-		return controlGroup{}, err
+		return ControlGroup{}, err
 	}
 	v1, v2 := parseCgroup(b, controller)
-	mounts, err := readFile(root, "proc/self/mountinfo")
+	mounts, err := process.ReadFile(root, "proc/self/mountinfo")
 	if err != nil {
-		return controlGroup{}, err
+		return ControlGroup{}, err
 	}
 	if v1 != "" {
 		if m, ok := findMount(mounts, "cgroup", controller); ok {
@@ -43,7 +44,7 @@ func groupOf(root fs.FS, pid, controller string) (controlGroup, error) {
 			return m.group(v2, true), nil
 		}
 	}
-	return controlGroup{}, fmt.Errorf("no control group for the %s is mounted", controller)
+	return ControlGroup{}, fmt.Errorf("no control group for the %s is mounted", controller)
 }
 
 // parseCgroup parses /proc/PID/cgroup: the group that the v1 controller puts the
@@ -103,7 +104,7 @@ func unescape(s string) string {
 }
 
 // group is where under the mount point the group of a process is.
-func (m cgroupMount) group(name string, v2 bool) controlGroup {
+func (m cgroupMount) group(name string, v2 bool) ControlGroup {
 	mount := strings.TrimPrefix(path.Clean(m.point), "/")
 	within := name
 	if m.root != "/" {
@@ -114,42 +115,18 @@ func (m cgroupMount) group(name string, v2 bool) controlGroup {
 		}
 	}
 	// A group beyond the namespace's top shows as /../…; Clean keeps it in.
-	return controlGroup{dir: path.Join(mount, path.Clean("/"+within)), mount: mount, v2: v2}
-}
-
-// memoryLeft is the least memory in bytes that the group and those above it may
-// still use; the largest number means no limit. What they hold in files that can
-// be read again counts as left.
-func (g controlGroup) memoryLeft(root fs.FS) uint64 {
-	left := uint64(math.MaxUint64)
-	limitFile, usageFile, cacheName := "memory.max", "memory.current", "inactive_file"
-	if !g.v2 {
-		limitFile, usageFile, cacheName = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
-	}
-	for _, dir := range g.upwards() {
-		// v2 writes max for no limit, which is no number.
-		limit, err := readUint(root, path.Join(dir, limitFile))
-		if err != nil {
-			continue
-		}
-		// What cannot be read leaves the whole limit.
-		used, _ := readUint(root, path.Join(dir, usageFile))
-		cache, _ := namedUint(root, path.Join(dir, "memory.stat"), cacheName)
-		used -= min(used, cache)
-		left = min(left, limit-min(limit, used))
-	}
-	return left
+	return ControlGroup{dir: path.Join(mount, path.Clean("/"+within)), mount: mount, V2: v2}
 }
 
 // quota is the least CPU time in cores that the group and those above it may
 // use, and what says so; not by its path, in which the names of groups are often
 // ids. Infinity means no limit; it is an error if a limit that cannot be read may
 // be the least.
-func (g controlGroup) quota(root fs.FS) (cores float64, source string, err error) {
+func (g ControlGroup) quota(root fs.FS) (cores float64, source string, err error) {
 	cores = math.Inf(1)
-	for level, dir := range g.upwards() {
+	for level, dir := range g.Upwards() {
 		name, read := path.Join(dir, "cpu.max"), readQuotaV2
-		if !g.v2 {
+		if !g.V2 {
 			name, read = path.Join(dir, "cpu.cfs_quota_us"), readQuotaV1
 		}
 		q, qerr := read(root, name)
@@ -189,8 +166,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// upwards lists the folders from the group's to the mount point's.
-func (g controlGroup) upwards() []string {
+// Upwards lists the folders from the group's to the mount point's.
+func (g ControlGroup) Upwards() []string {
 	dirs := []string{g.dir}
 	for dir := g.dir; dir != g.mount && dir != "." && dir != "/"; {
 		dir = path.Dir(dir)
@@ -201,7 +178,7 @@ func (g controlGroup) upwards() []string {
 
 // readQuotaV2 reads cpu.max: "max 100000" or "150000 100000".
 func readQuotaV2(root fs.FS, name string) (float64, error) {
-	line, err := readLine(root, name)
+	line, err := process.ReadLine(root, name)
 	if err != nil {
 		return 0, err
 	}
@@ -215,14 +192,14 @@ func readQuotaV2(root fs.FS, name string) (float64, error) {
 // readQuotaV1 reads cpu.cfs_quota_us, -1 for no limit, and the period beside
 // it.
 func readQuotaV1(root fs.FS, name string) (float64, error) {
-	quota, err := readLine(root, name)
+	quota, err := process.ReadLine(root, name)
 	if err != nil {
 		return 0, err
 	}
 	if strings.HasPrefix(quota, "-") {
 		return math.Inf(1), nil
 	}
-	period, err := readLine(root, path.Join(path.Dir(name), "cpu.cfs_period_us"))
+	period, err := process.ReadLine(root, path.Join(path.Dir(name), "cpu.cfs_period_us"))
 	if err != nil {
 		return 0, err
 	}
@@ -232,65 +209,11 @@ func readQuotaV1(root fs.FS, name string) (float64, error) {
 func coresOf(quota, period string) (float64, error) {
 	q, err := strconv.ParseUint(quota, 10, 48)
 	if err != nil || q == 0 {
-		return 0, fmt.Errorf("bad quota %q", clip(quota))
+		return 0, fmt.Errorf("bad quota %.40q", quota)
 	}
 	p, err := strconv.ParseUint(period, 10, 48)
 	if err != nil || p == 0 {
-		return 0, fmt.Errorf("bad period %q", clip(period))
+		return 0, fmt.Errorf("bad period %.40q", period)
 	}
 	return float64(q) / float64(p), nil
-}
-
-// throttledTime is how long the groups and those above them were kept from
-// running because their CPU time was used up, since they exist. A group that
-// several of them lie in counts once. It is an error if none of them tells.
-func throttledTime(root fs.FS, groups []controlGroup) (time.Duration, error) {
-	var total time.Duration
-	var first error
-	told := false
-	seen := map[string]bool{}
-	for _, g := range groups {
-		for _, dir := range g.upwards() {
-			if seen[dir] {
-				continue
-			}
-			seen[dir] = true
-			b, err := readFile(root, path.Join(dir, "cpu.stat"))
-			if err == nil {
-				var d time.Duration
-				if d, err = parseThrottled(b); err == nil {
-					total, told = total+d, true
-					continue
-				}
-			}
-			first = cmp.Or(first, err)
-		}
-	}
-	if !told {
-		return 0, cmp.Or(first, errors.New("no control group for the CPU is known"))
-	}
-	return total, nil
-}
-
-// parseThrottled takes the throttled time out of cpu.stat: throttled_usec in
-// v2, throttled_time in nanoseconds in v1.
-func parseThrottled(b []byte) (time.Duration, error) {
-	for line := range bytes.Lines(b) {
-		name, value, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
-		unit := time.Duration(0)
-		switch name {
-		case "throttled_usec":
-			unit = time.Microsecond
-		case "throttled_time":
-			unit = time.Nanosecond
-		default:
-			continue
-		}
-		n, err := strconv.ParseUint(value, 10, 63)
-		if err != nil || n > uint64(math.MaxInt64/8/unit) {
-			return 0, fmt.Errorf("parse cpu.stat: bad time %q", clip(value))
-		}
-		return time.Duration(n) * unit, nil
-	}
-	return 0, errors.New("cpu.stat tells no throttled time")
 }

@@ -1,95 +1,105 @@
 package machine
 
-// core is a row of the table of cores. The field's own tables are lscpu-arm.c
-// of util-linux and arch/arm64/include/asm/cputype.h of Linux.
-type core struct {
-	implementer uint8
-	part        uint16
-	name        string
+import (
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// maker is a company that MIDR_EL1 names, and its cores: "part name" in
+// hexadecimal, with commas between them. The field's own tables are lscpu-arm.c
+// of util-linux, arch/arm64/include/asm/cputype.h of Linux and, for Apple, midr.h
+// of m1n1.
+type maker struct{ name, cores string }
+
+var makers = map[uint8]maker{
+	0x00: {"", `051 QEMU max`},
+	0x41: {"Arm", `
+		810 ARM810, 920 ARM920, 922 ARM922, 926 ARM926, 940 ARM940, 946 ARM946, 966 ARM966, a20 ARM1020,
+		a22 ARM1022, a26 ARM1026, b02 ARM11 MPCore, b36 ARM1136, b56 ARM1156, b76 ARM1176,
+		c05 Cortex-A5, c07 Cortex-A7, c08 Cortex-A8, c09 Cortex-A9, c0d Cortex-A17, c0e Cortex-A17, c0f Cortex-A15,
+		c14 Cortex-R4, c15 Cortex-R5, c17 Cortex-R7, c18 Cortex-R8, c20 Cortex-M0, c21 Cortex-M1, c23 Cortex-M3,
+		c24 Cortex-M4, c27 Cortex-M7, c60 Cortex-M0+, d01 Cortex-A32, d02 Cortex-A34, d03 Cortex-A53, d04 Cortex-A35,
+		d05 Cortex-A55, d06 Cortex-A65, d07 Cortex-A57, d08 Cortex-A72, d09 Cortex-A73, d0a Cortex-A75, d0b Cortex-A76,
+		d0c Neoverse N1, d0d Cortex-A77, d0e Cortex-A76AE, d13 Cortex-R52, d14 Cortex-R82AE, d15 Cortex-R82,
+		d16 Cortex-R52+, d20 Cortex-M23, d21 Cortex-M33, d22 Cortex-M55, d23 Cortex-M85, d24 Cortex-M52,
+		d40 Neoverse V1, d41 Cortex-A78, d42 Cortex-A78AE, d43 Cortex-A65AE, d44 Cortex-X1, d46 Cortex-A510,
+		d47 Cortex-A710, d48 Cortex-X2, d49 Neoverse N2, d4a Neoverse E1, d4b Cortex-A78C, d4c Cortex-X1C,
+		d4d Cortex-A715, d4e Cortex-X3, d4f Neoverse V2, d80 Cortex-A520, d81 Cortex-A720, d82 Cortex-X4,
+		d83 Neoverse V3AE, d84 Neoverse V3, d85 Cortex-X925, d87 Cortex-A725, d88 Cortex-A520AE, d89 Cortex-A720AE,
+		d8a C1-Nano, d8b C1-Pro, d8c C1-Ultra, d8e Neoverse N3, d8f Cortex-A320, d90 C1-Premium`},
+	0x42: {"Broadcom", `00f Brahma-B15, 100 Brahma-B53, 516 ThunderX2`},
+	0x43: {"Cavium", `
+		0a0 ThunderX, 0a1 ThunderX, 0a2 ThunderX, 0a3 ThunderX, 0af ThunderX2, 0b0 OcteonTX2, 0b1 OcteonTX2, 0b2 OcteonTX2,
+		0b3 OcteonTX2, 0b4 OcteonTX2, 0b5 OcteonTX2, 0b6 OcteonTX2, 0b8 ThunderX3`},
+	0x44: {"DEC", `a10 SA110, a11 SA1100`},
+	0x46: {"Fujitsu", `001 A64FX, 003 Monaka`},
+	0x48: {"HiSilicon", `
+		d01 TaiShan v110, d02 HIP09, d03 Kunpeng 920, d06 HIP12, d22 Kunpeng 920, d40 Cortex-A76, d41 Cortex-A77`},
+	0x49: {"Infineon", ``},
+	0x4d: {"Freescale", ``},
+	0x4e: {"NVIDIA", `000 Denver, 003 Denver 2, 004 Carmel, 010 Olympus`},
+	0x50: {"APM", `000 X-Gene`},
+	0x51: {"Qualcomm", `
+		001 Oryon, 00f Scorpion, 02d Scorpion, 04d Krait, 06f Krait, 201 Kryo, 205 Kryo, 211 Kryo, 800 Falkor v1 or Kryo 2xx,
+		801 Kryo 2xx Silver, 802 Kryo 3xx Gold, 803 Kryo 3xx Silver, 804 Kryo 4xx Gold, 805 Kryo 4xx Silver,
+		c00 Falkor, c01 Saphira`},
+	0x53: {"Samsung", `001 Exynos M1, 002 Exynos M3, 003 Exynos M4, 004 Exynos M5`},
+	0x56: {"Marvell", `131 Feroceon, 581 PJ4, 584 PJ4B-MP`},
+	// In parentheses is the chip that the core is in. Virtual machines on any of
+	// them show part 0, which was Swift, a core of 32 bits.
+	0x61: {"Apple", `
+		001 Cyclone (A7), 002 Typhoon (A8), 003 Typhoon (A8X), 004 Twister (A9), 005 Twister (A9X), 006 Hurricane (A10),
+		007 Hurricane (A10X), 008 Monsoon (A11), 009 Mistral (A11), 00b Vortex (A12), 00c Tempest (A12), 00f Tempest (S4),
+		010 Vortex (A12X), 011 Tempest (A12X), 012 Lightning (A13), 013 Thunder (A13), 020 Icestorm (A14),
+		021 Firestorm (A14), 022 Icestorm (M1), 023 Firestorm (M1), 024 Icestorm (M1 Pro), 025 Firestorm (M1 Pro),
+		026 Thunder (S6), 028 Icestorm (M1 Max), 029 Firestorm (M1 Max), 030 Blizzard (A15), 031 Avalanche (A15),
+		032 Blizzard (M2), 033 Avalanche (M2), 034 Blizzard (M2 Pro), 035 Avalanche (M2 Pro), 036 Sawtooth (A16),
+		037 Everest (A16), 038 Blizzard (M2 Max), 039 Avalanche (M2 Max), 042 Sawtooth (M3), 043 Everest (M3),
+		044 Sawtooth (M3 Pro), 045 Everest (M3 Pro), 048 Sawtooth (M3 Max), 049 Everest (M3 Max),
+		052 E core (M4), 053 P core (M4), 054 E core (M4 Pro), 055 P core (M4 Pro), 058 E core (M4 Max), 059 P core (M4 Max)`},
+	0x66: {"Faraday", `526 FA526, 626 FA626`},
+	0x69: {"Intel", `
+		200 i80200, 210 PXA250A, 212 PXA210A, 242 i80321, 243 i80321, 290 PXA250B, 292 PXA210B, 2c2 i80321, 2c3 i80321,
+		2d0 PXA255, 2d2 PXA210C, 411 PXA27x, 41c IXP425, 41d IXP425, 41f IXP425, 682 PXA32x, 683 PXA935, 688 PXA30x,
+		689 PXA31x, b11 SA1110, c12 IXP1200`},
+	0x6d: {"Microsoft", `d49 Neoverse N2, d84 Neoverse V3`},
+	0x70: {"Phytium", `303 FTC310, 660 FTC660, 661 FTC661, 662 FTC662, 663 FTC663, 664 FTC664, 862 FTC862`},
+	0xc0: {"Ampere", `ac3 Ampere-1, ac4 Ampere-1a, ac5 Ampere-1mx`},
 }
 
-var cores = []core{
-	{0x00, 0x051, "QEMU max"},
-	{0x41, 0xd03, "Cortex-A53"},
-	{0x41, 0xd04, "Cortex-A35"},
-	{0x41, 0xd05, "Cortex-A55"},
-	{0x41, 0xd07, "Cortex-A57"},
-	{0x41, 0xd08, "Cortex-A72"},
-	{0x41, 0xd09, "Cortex-A73"},
-	{0x41, 0xd0a, "Cortex-A75"},
-	{0x41, 0xd0b, "Cortex-A76"},
-	{0x41, 0xd0c, "Neoverse N1"},
-	{0x41, 0xd0d, "Cortex-A77"},
-	{0x41, 0xd40, "Neoverse V1"},
-	{0x41, 0xd41, "Cortex-A78"},
-	{0x41, 0xd42, "Cortex-A78AE"},
-	{0x41, 0xd44, "Cortex-X1"},
-	{0x41, 0xd46, "Cortex-A510"},
-	{0x41, 0xd47, "Cortex-A710"},
-	{0x41, 0xd48, "Cortex-X2"},
-	{0x41, 0xd49, "Neoverse N2"},
-	{0x41, 0xd4a, "Neoverse E1"},
-	{0x41, 0xd4b, "Cortex-A78C"},
-	{0x41, 0xd4c, "Cortex-X1C"},
-	{0x41, 0xd4d, "Cortex-A715"},
-	{0x41, 0xd4e, "Cortex-X3"},
-	{0x41, 0xd4f, "Neoverse V2"},
-	{0x41, 0xd80, "Cortex-A520"},
-	{0x41, 0xd81, "Cortex-A720"},
-	{0x41, 0xd82, "Cortex-X4"},
-	{0x41, 0xd83, "Neoverse V3AE"},
-	{0x41, 0xd84, "Neoverse V3"},
-	{0x41, 0xd85, "Cortex-X925"},
-	{0x41, 0xd87, "Cortex-A725"},
-	{0x41, 0xd8e, "Neoverse N3"},
-	{0x42, 0x516, "ThunderX2"},
-	{0x43, 0x0a1, "ThunderX"},
-	{0x43, 0x0af, "ThunderX2"},
-	{0x46, 0x001, "A64FX"},
-	{0x46, 0x003, "Monaka"},
-	{0x48, 0xd01, "TaiShan v110"},
-	{0x48, 0xd02, "HIP09"},
-	{0x48, 0xd06, "HIP12"},
-	{0x4e, 0x004, "Carmel"},
-	{0x4e, 0x010, "Olympus"},
-	{0x50, 0x000, "X-Gene"},
-	{0x51, 0x001, "Oryon"},
-	{0x51, 0xc00, "Falkor"},
-	{0x51, 0xc01, "Saphira"},
-	{0x61, 0x022, "Icestorm (M1)"},
-	{0x61, 0x023, "Firestorm (M1)"},
-	{0x6d, 0xd49, "Neoverse N2"},
-	{0x6d, 0xd84, "Neoverse V3"},
-	{0x70, 0x662, "FTC662"},
-	{0x70, 0x663, "FTC663"},
-	{0x70, 0x862, "FTC862"},
-	{0xc0, 0xac3, "Ampere-1"},
-	{0xc0, 0xac4, "Ampere-1a"},
-	{0xc0, 0xac5, "Ampere-1mx"},
-}
-
-// implementers are the companies that MIDR_EL1 names.
-var implementers = map[uint8]string{
-	0x41: "Arm",
-	0x42: "Broadcom",
-	0x43: "Cavium",
-	0x46: "Fujitsu",
-	0x48: "HiSilicon",
-	0x4e: "NVIDIA",
-	0x50: "APM",
-	0x51: "Qualcomm",
-	0x61: "Apple",
-	0x6d: "Microsoft",
-	0x70: "Phytium",
-	0xc0: "Ampere",
-}
-
-// coreName is the name of a core, empty if the table does not have it.
-func coreName(m midr) string {
-	for _, c := range cores {
-		if c.implementer == m.implementer && c.part == m.part {
-			return c.name
+// coreNames are the names in makers by implementer and part.
+var coreNames = sync.OnceValue(func() map[[2]uint16]string {
+	names := map[[2]uint16]string{}
+	for implementer, m := range makers {
+		for row := range strings.SplitSeq(m.cores, ",") {
+			digits, name, _ := strings.Cut(strings.TrimSpace(row), " ")
+			if part, err := strconv.ParseUint(digits, 16, 12); err == nil {
+				names[[2]uint16{uint16(implementer), uint16(part)}] = name
+			}
 		}
 	}
-	return ""
+	return names
+})
+
+// coreName is the name of a core, empty if the table does not have it.
+func coreName(m midr) string { return coreNames()[[2]uint16{uint16(m.implementer), m.part}] }
+
+// CoreName is the core's name, or its maker and ids where the name is unknown:
+// Qualcomm 0x51/0x805. It is empty if nothing is known of the core.
+func (c CPU) CoreName() string { return coreOrIDs(c.Core, c.Implementer, c.Part) }
+
+// CoreName is as that of a CPU.
+func (k Kind) CoreName() string { return coreOrIDs(k.Core, k.Implementer, k.Part) }
+
+func coreOrIDs(core, implementer, part string) string {
+	if core != "" || implementer == "" {
+		return core
+	}
+	ids := implementer + "/" + part
+	id, err := strconv.ParseUint(implementer, 0, 8)
+	if name := makers[uint8(id)].name; err == nil && name != "" {
+		return name + " " + ids
+	}
+	return ids
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // cpuInfo is what /proc/cpuinfo tells. Its format is the architecture's own:
@@ -73,7 +75,7 @@ func parseCPUInfo(b []byte) (cpuInfo, error) {
 			flush()
 		}
 		if block[name] == "" {
-			block[name] = clean(string(value))
+			block[name] = process.Clean(string(value))
 		}
 	}
 	flush()

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // Options adds to the tree what only the running system tells.
@@ -70,6 +72,8 @@ type detector struct {
 	online    []int
 	onlineErr error
 	cores     coreKinds
+	// wsl is wsl1 or wsl2, empty elsewhere.
+	wsl string
 }
 
 // because records evidence. An empty value is an unknown one.
@@ -79,7 +83,7 @@ func (d *detector) because(field, value, format string, args ...any) {
 
 // read reads the files that more than one conclusion rests on.
 func (d *detector) read() {
-	b, err := readFile(d.root, "proc/cpuinfo")
+	b, err := process.ReadFile(d.root, "proc/cpuinfo")
 	if err == nil {
 		d.info, err = parseCPUInfo(b)
 		if err != nil {
@@ -91,8 +95,12 @@ func (d *detector) read() {
 	d.smbios, d.smbiosErr = readSMBIOS(d.root)
 	d.auxv, d.auxvErr = readAuxv(d.root)
 	d.online, d.onlineErr = onlineCPUs(d.root)
+	release, _ := process.ReadLine(d.root, osRelease)
+	d.wsl = wslOf(release)
 	d.cores = d.readKinds()
 }
+
+const osRelease = "proc/sys/kernel/osrelease"
 
 func (d *detector) findArch() {
 	const field = "arch"
@@ -136,7 +144,7 @@ func goArch(name string) string {
 
 func (d *detector) findCloud() {
 	if d.dmiErr != nil {
-		d.because("cloud", "", "%s", reason(d.dmiErr))
+		d.because("cloud", "", "%s", process.Reason(d.dmiErr))
 	} else {
 		cloud, why := cloudOf(d.dmi)
 		d.m.Cloud = cloud
@@ -154,7 +162,7 @@ func (d *detector) findCloud() {
 	}
 	name, key, err := cloudInitInstance(d.root)
 	if err != nil {
-		d.because("instance", "", "DMI does not tell it, and %s", reason(err))
+		d.because("instance", "", "DMI does not tell it, and %s", process.Reason(err))
 		return
 	}
 	d.m.Instance = name
@@ -165,11 +173,11 @@ func (d *detector) findCloud() {
 var awsType = regexp.MustCompile(`^[a-z][a-z0-9-]*\.(nano|micro|small|medium|large|\d*xlarge|metal(-\d+xl)?)$`)
 
 func (d *detector) findSystem() {
-	release, source := "", "proc/sys/kernel/osrelease"
+	release, source := "", osRelease
 	line, err := readName(d.root, source)
 	if err == nil {
 		release = line
-	} else if line, err = readLine(d.root, "proc/version"); err == nil {
+	} else if line, err = process.ReadLine(d.root, "proc/version"); err == nil {
 		release, source = kernelOf(line), "proc/version"
 		if release == "" || checkName(release) != nil {
 			release, err = "", errors.New("proc/version does not begin as Linux writes it")
@@ -189,7 +197,7 @@ func (d *detector) findSystem() {
 // report records evidence: the source of a fact, or why it is unknown.
 func (d *detector) report(field, value, source string, err error) {
 	if err != nil {
-		value, source = "", reason(err)
+		value, source = "", process.Reason(err)
 	}
 	d.because(field, value, "%s", source)
 }
@@ -216,14 +224,14 @@ func kernelOf(line string) string {
 func osName(root fs.FS) (name, source string, err error) {
 	var first error
 	for _, file := range []string{"etc/os-release", "usr/lib/os-release"} {
-		b, err := readBounded(root, file, 64<<10)
+		b, err := process.ReadFile(root, file)
 		if err != nil {
 			first = cmp.Or(first, err)
 			continue
 		}
 		for line := range strings.Lines(string(b)) {
 			if value, ok := strings.CutPrefix(line, "PRETTY_NAME="); ok {
-				name := clean(strings.Trim(strings.TrimSpace(value), `"'`))
+				name := process.Clean(strings.Trim(strings.TrimSpace(value), `"'`))
 				if err := checkName(name); err != nil {
 					return "", "", fmt.Errorf("PRETTY_NAME in %s is %w", file, err)
 				}
@@ -250,16 +258,16 @@ func (d *detector) findCores() {
 	switch {
 	case d.onlineErr == nil:
 		d.m.Cores = len(d.online)
-		why := cpuDir + "/online is " + FormatCPUList(d.online)
+		why := cpuDir + "/online is " + process.FormatCPUList(d.online)
 		if n := len(d.info.processors); n > 0 && n != d.m.Cores {
 			why += fmt.Sprintf("; proc/cpuinfo lists %d", n)
 		}
 		d.because("cores", positive(d.m.Cores), "%s", why)
 	case len(d.info.processors) > 0:
 		d.m.Cores = len(d.info.processors)
-		d.because("cores", positive(d.m.Cores), "proc/cpuinfo lists so many; %s", reason(d.onlineErr))
+		d.because("cores", positive(d.m.Cores), "proc/cpuinfo lists so many; %s", process.Reason(d.onlineErr))
 	default:
-		d.because("cores", "", "%s", reason(d.onlineErr))
+		d.because("cores", "", "%s", process.Reason(d.onlineErr))
 	}
 	d.findUsableCores()
 
@@ -288,9 +296,9 @@ func (d *detector) firstCPU() int {
 // findUsableCores looks for what keeps this process from using all cores.
 func (d *detector) findUsableCores() {
 	usable := float64(d.m.Cores)
-	allowed, err := AllowedCPUs(d.root)
+	allowed, err := process.AllowedCPUs(d.root)
 	if err == nil && len(allowed) > 0 {
-		d.m.Allowed = FormatCPUList(allowed)
+		d.m.Allowed = process.FormatCPUList(allowed)
 		if usable = float64(len(allowed)); d.m.Cores > 0 {
 			usable = min(usable, float64(d.m.Cores))
 		}
@@ -301,13 +309,13 @@ func (d *detector) findUsableCores() {
 	d.report("cpus_allowed", d.m.Allowed, "Cpus_allowed_list in proc/self/status", err)
 
 	quota, file := math.Inf(1), ""
-	group, err := groupOf(d.root, "self", "cpu")
+	group, err := GroupOf(d.root, "self", "cpu")
 	if err == nil {
 		quota, file, err = group.quota(d.root)
 	}
 	switch {
 	case err != nil:
-		d.because("quota_cores", "", "%s", reason(err))
+		d.because("quota_cores", "", "%s", process.Reason(err))
 	case math.IsInf(quota, 1):
 		d.because("quota_cores", none, "no control group above this process has one")
 	default:
@@ -320,7 +328,7 @@ func (d *detector) findUsableCores() {
 
 func (d *detector) findMemory() {
 	const most = 1 << 50
-	total, err := memInfo(d.root, "MemTotal")
+	total, err := process.ReadKiB(d.root, "proc/meminfo", "MemTotal")
 	if total > most {
 		err = errors.New("MemTotal in proc/meminfo makes no sense")
 	}
@@ -332,31 +340,12 @@ func (d *detector) findMemory() {
 	d.report("memory_bytes", value, "MemTotal in proc/meminfo", err)
 }
 
-// memInfo reads one value of /proc/meminfo in bytes.
-func memInfo(root fs.FS, name string) (uint64, error) {
-	b, err := readFile(root, "proc/meminfo")
-	if err != nil {
-		return 0, err
-	}
-	for key, value := range keyValues(b) {
-		if key != name {
-			continue
-		}
-		n, err := kibibytes(value)
-		if err != nil {
-			return 0, fmt.Errorf("proc/meminfo: %s: %w", name, err)
-		}
-		return n, nil
-	}
-	return 0, fmt.Errorf("proc/meminfo has no %s", name)
-}
-
 // findSurroundings looks for what is between this process and the hardware.
 func (d *detector) findSurroundings() {
 	name, why := d.findHypervisor()
 	d.m.Hypervisor = name
 	d.because("hypervisor", name, "%s", why)
-	name, why = findContainer(d.root)
+	name, why = d.findContainer()
 	d.m.Container = name
 	d.because("container", name, "%s", why)
 	d.m.EmulatedWhy = d.emulation()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // findCPU names the processor.
@@ -31,7 +33,7 @@ func (d *detector) findX86() {
 	if d.infoErr != nil || x.vendor == "" {
 		why := "proc/cpuinfo has no vendor_id"
 		if d.infoErr != nil {
-			why = reason(d.infoErr)
+			why = process.Reason(d.infoErr)
 		}
 		d.because("cpu.product", "", "%s", why)
 		d.because("cpu.core", "", "%s", why)
@@ -59,7 +61,7 @@ func (d *detector) findX86() {
 
 func (d *detector) findArm() {
 	if d.cores.err != nil {
-		d.because("cpu.core", "", "%s", reason(d.cores.err))
+		d.because("cpu.core", "", "%s", process.Reason(d.cores.err))
 		d.because("cpu.product", "", "the core is unknown")
 		return
 	}
@@ -67,7 +69,7 @@ func (d *detector) findArm() {
 	cpu.Kinds = describeKinds(d.cores.kinds)
 	cpu.Implementer, cpu.Part = m.implementerHex(), m.partHex()
 	cpu.Variant, cpu.Revision = m.variantHex(), strconv.Itoa(int(m.revision))
-	cpu.Vendor, cpu.Core = implementers[m.implementer], coreName(m)
+	cpu.Vendor, cpu.Core = makers[m.implementer].name, coreName(m)
 	cpu.BogoMIPS = d.bogoMIPS()
 	why := fmt.Sprintf("%s, from %s", m, source)
 	if cpu.Core == "" {
@@ -77,6 +79,9 @@ func (d *detector) findArm() {
 	d.explainKinds()
 	product, why := d.findProduct(m)
 	cpu.Product = product
+	if strings.HasPrefix(product, appleName) {
+		cpu.Vendor = "Apple" // some of its virtual machines show another implementer
+	}
 	d.because("cpu.product", product, "%s", d.cores.beside(why))
 }
 
@@ -101,13 +106,13 @@ func (d *detector) findFeatures() {
 	}
 	if d.m.Arch == "arm64" && (d.info.first().midr == nil || len(all) == 0) {
 		if d.auxvErr != nil {
-			d.because(field, "", "%s", reason(d.auxvErr))
+			d.because(field, "", "%s", process.Reason(d.auxvErr))
 			return
 		}
 		all, source = d.auxv.features(), "AT_HWCAP in proc/self/auxv"
 	}
 	if len(all) == 0 {
-		d.because(field, "", "%s", reason(cmp.Or(d.infoErr, errors.New("proc/cpuinfo lists no features"))))
+		d.because(field, "", "%s", process.Reason(cmp.Or(d.infoErr, errors.New("proc/cpuinfo lists no features"))))
 		return
 	}
 	d.m.CPU.Features = selectFeatures(d.m.Arch, all)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // qemuTimerBogoMIPS is what the timer of 62.5 MHz makes that QEMU gives the
@@ -78,11 +80,11 @@ func (d *detector) foreignKernel() string {
 	if d.live == nil {
 		return ""
 	}
-	if line, err := readLine(d.root, "proc/sys/kernel/arch"); err == nil && goArch(line) != d.live.Arch {
+	if line, err := process.ReadLine(d.root, "proc/sys/kernel/arch"); err == nil && goArch(line) != d.live.Arch {
 		return fmt.Sprintf("this is an %s program, but the kernel is built for %s", d.live.Arch, line)
 	}
 	// cpu:type:x86,ven… or cpu:type:aarch64:feature:…
-	line, err := readLine(d.root, cpuDir+"/modalias")
+	line, err := process.ReadLine(d.root, cpuDir+"/modalias")
 	if err != nil {
 		return ""
 	}

@@ -9,6 +9,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // findFrequency compares what is claimed with what is measured.
@@ -50,7 +52,7 @@ func (d *detector) claimedMHz(id int) (mhz float64, by string, err error) {
 		{"cpufreq/cpuinfo_max_freq", 1000},
 		{"acpi_cppc/nominal_freq", 1},
 	} {
-		n, rerr := readUint(d.root, cpuPath(id, s.file))
+		n, rerr := process.ReadUint(d.root, cpuPath(id, s.file))
 		if mhz := float64(n) / s.perMHz; rerr == nil && sensibleMHz(mhz) {
 			return mhz, cpuPath(id, s.file), nil
 		}
@@ -93,7 +95,7 @@ func modelMHz(model string) float64 {
 func deviceTreeMHz(root fs.FS) (mhz float64, file string) {
 	const dir = "sys/firmware/devicetree/base/cpus"
 	file = fmt.Sprintf("%s/cpu@0/clock-frequency", dir)
-	b, err := readBounded(root, file, 8)
+	b, err := process.ReadFile(root, file)
 	if err != nil {
 		return 0, ""
 	}

@@ -4,7 +4,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -92,26 +91,6 @@ func FuzzSMBIOS(f *testing.F) {
 	})
 }
 
-func FuzzCPUList(f *testing.F) {
-	for _, s := range []string{"", "0", "0-3,8", "0-10:2/4", "3-1", "0-8191", "0-8192", "1,,2", " 1 , 2 ", "0-8191,0-8191,0-8191", "0-9:0/3", "0-9:3/2"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		cpus, err := ParseCPUList(s)
-		if err != nil {
-			fit(t, err.Error())
-			return
-		}
-		if !slices.IsSorted(cpus) || len(slices.Compact(slices.Clone(cpus))) != len(cpus) || len(cpus) > maxCPUs {
-			t.Errorf("ParseCPUList(%q) = %v", s, cpus)
-		}
-		again, err := ParseCPUList(FormatCPUList(cpus))
-		if err != nil || !slices.Equal(cpus, again) {
-			t.Errorf("%v reads %v, %v after formatting", cpus, again, err)
-		}
-	})
-}
-
 func FuzzCgroup(f *testing.F) {
 	f.Add("0::/a/b\n", "30 24 0:26 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw\n")
 	f.Add("4:cpu,cpuacct:/a\n0::/\n", "30 24 0:26 /a /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n")
@@ -121,7 +100,7 @@ func FuzzCgroup(f *testing.F) {
 			"proc/self/cgroup":    {Data: []byte(group)},
 			"proc/self/mountinfo": {Data: []byte(mounts)},
 		}
-		g, err := groupOf(root, "self", "cpu")
+		g, err := GroupOf(root, "self", "cpu")
 		if err != nil {
 			return
 		}
@@ -130,17 +109,6 @@ func FuzzCgroup(f *testing.F) {
 		}
 		if q, _, err := g.quota(root); err == nil && !(q > 0) {
 			t.Errorf("quota %v", q)
-		}
-	})
-}
-
-func FuzzThrottled(f *testing.F) {
-	for _, s := range []string{"throttled_usec 45\n", "nr_periods 1\nthrottled_time 7000\n", "throttled_usec 9223372036854775807\n", "throttled_usec -1\n", "throttled_time"} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if d, err := parseThrottled(b); d < 0 || err != nil && d != 0 {
-			t.Errorf("%v, %v", d, err)
 		}
 	})
 }
@@ -156,47 +124,6 @@ func FuzzAuxv(f *testing.F) {
 			t.Errorf("page size %d", size)
 		}
 		v.features()
-	})
-}
-
-func FuzzCPUTimes(f *testing.F) {
-	f.Add([]byte("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nbtime 1\n"))
-	f.Add([]byte("cpu 9223372036854775807 1 1 1 1 1 1 1 1 1\n"))
-	f.Add([]byte("cpu 1 2 3\n"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if c, err := parseCPUTimes(b); c.Busy < 0 || c.Idle < 0 || c.Steal < 0 || c.Total() < 0 || err != nil && c != (CPUTimes{}) {
-			t.Errorf("%+v, %v", c, err)
-		}
-	})
-}
-
-func FuzzStat(f *testing.F) {
-	f.Add([]byte("42 (a (b) c) S 1 42 42 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 99 1 1"))
-	f.Add([]byte("42 () Z"))
-	f.Add([]byte(")("))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := parseStat(b)
-		if err != nil {
-			return
-		}
-		fit(t, s.name)
-		if !unicode.IsLetter(rune(s.state)) || s.ticks+s.childTicks > uint64(math.MaxInt64/tick) {
-			t.Errorf("%+v", s)
-		}
-	})
-}
-
-func FuzzListeners(f *testing.F) {
-	f.Add([]byte(tcpTable), 1980)
-	f.Add([]byte("0: 0:FFFFF 0:0 0A 0 0 0 0 0 1\n0: 0:-1 0:0 0A 0 0 0 0 0 1\n"), 0)
-	f.Fuzz(func(t *testing.T, b []byte, port int) {
-		inodes := map[string]bool{}
-		_ = parseListeners(strings.NewReader(string(b)), port, inodes)
-		if port < 0 || port > math.MaxUint16 {
-			if len(inodes) != 0 {
-				t.Errorf("port %d has listeners %v", port, inodes)
-			}
-		}
 	})
 }
 
@@ -248,6 +175,21 @@ func FuzzDetect(f *testing.F) {
 			fit(t, s)
 			if len(s) > most {
 				t.Errorf("%d bytes: %.100s", len(s), s)
+			}
+		}
+	})
+}
+
+// FuzzFrequency reads frequencies from a model's name and from the device tree.
+func FuzzFrequency(f *testing.F) {
+	f.Add("Intel(R) Xeon(R) CPU @ 2.80GHz", []byte{0, 0, 0, 1})
+	f.Add("@ NaNGHz", []byte{1, 2, 3, 4, 5, 6, 7, 8})
+	f.Fuzz(func(t *testing.T, model string, b []byte) {
+		root := fstest.MapFS{"sys/firmware/devicetree/base/cpus/cpu@0/clock-frequency": {Data: b}}
+		tree, _ := deviceTreeMHz(root)
+		for _, mhz := range []float64{modelMHz(model), tree} {
+			if mhz != 0 && !sensibleMHz(mhz) {
+				t.Errorf("%v MHz", mhz)
 			}
 		}
 	})

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"armrepro/proxycheck/process"
 )
 
 // hostileFiles are the files that Detect reads whole or in part.
@@ -83,7 +85,7 @@ func TestDetectHostileTrees(t *testing.T) {
 func TestReasonOfPermission(t *testing.T) {
 	t.Parallel()
 	_, err := readSMBIOS(denied{})
-	if got, want := reason(err), smbiosTable+" may not be read by this user"; got != want {
+	if got, want := process.Reason(err), smbiosTable+" may not be read by this user"; got != want {
 		t.Errorf("reason = %q, want %q", got, want)
 	}
 }

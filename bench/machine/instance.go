@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+
+	"armrepro/proxycheck/process"
 )
 
 // cloudInitData is where cloud-init keeps what it was told by the cloud, for
@@ -15,7 +17,7 @@ const cloudInitData = "run/cloud-init/instance-data.json"
 // keeps in its own place: OCI's shape, Azure's vmSize, EC2's and Alibaba's
 // instance type. The error says why there is none.
 func cloudInitInstance(root fs.FS) (name, key string, err error) {
-	b, err := readFile(root, cloudInitData)
+	b, err := process.ReadFile(root, cloudInitData)
 	if err != nil {
 		return "", "", err
 	}
@@ -50,7 +52,7 @@ func parseCloudInit(b []byte) (name, key string, err error) {
 		{"ds.meta-data.instance-type", data.DS.Meta2.InstanceType},
 		{"ds.meta-data.instance_type", data.DS.Meta2.InstanceType2},
 	} {
-		name := clean(v.value)
+		name := process.Clean(v.value)
 		if name == "" {
 			continue
 		}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // kind is one kind of core and the CPUs that are of it.
@@ -36,6 +38,9 @@ const register = "regs/identification/midr_el1"
 // readKinds finds the MIDR of each online core: in sysfs, else in
 // /proc/cpuinfo, else in the register of the core that this program runs on.
 func (d *detector) readKinds() coreKinds {
+	if d.wsl == wsl1 {
+		return coreKinds{err: errWSL1}
+	}
 	ids := d.online
 	if len(ids) == 0 {
 		ids = []int{0}
@@ -94,19 +99,19 @@ func (d *detector) readRegisters(ids []int, listed map[int]midr) (cpus map[int]m
 		}
 	}
 	if first != nil {
-		doubts = append(doubts, reason(first))
+		doubts = append(doubts, process.Reason(first))
 	}
 	if len(without) > 0 {
-		doubts = append(doubts, "CPUs "+FormatCPUList(without)+" could not be identified")
+		doubts = append(doubts, "CPUs "+process.FormatCPUList(without)+" could not be identified")
 	}
 	if len(differing) > 0 {
-		doubts = append(doubts, "proc/cpuinfo says otherwise of CPUs "+FormatCPUList(differing))
+		doubts = append(doubts, "proc/cpuinfo says otherwise of CPUs "+process.FormatCPUList(differing))
 	}
 	return cpus, doubts, first
 }
 
 func sysfsMIDR(root fs.FS, file string) (midr, error) {
-	line, err := readLine(root, file)
+	line, err := process.ReadLine(root, file)
 	if err != nil {
 		return midr{}, err
 	}
@@ -123,7 +128,7 @@ func damaged(err error) []string {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return []string{reason(err)}
+	return []string{process.Reason(err)}
 }
 
 // beside adds doubts to the reason for a conclusion.
@@ -139,7 +144,7 @@ func (d *detector) groupKinds(cpus map[int]midr) []kind {
 		i := slices.IndexFunc(kinds, func(k kind) bool { return k.midr == cpus[id] })
 		if i < 0 {
 			i = len(kinds)
-			capacity, err := readUint(d.root, cpuPath(id, "cpu_capacity"))
+			capacity, err := process.ReadUint(d.root, cpuPath(id, "cpu_capacity"))
 			if err != nil || capacity > 1024 {
 				capacity = 0
 			}
@@ -160,7 +165,7 @@ func (d *detector) explainKinds() {
 	}
 	var names []string
 	for _, k := range d.cores.kinds {
-		names = append(names, fmt.Sprintf("%s on CPUs %s", cmp.Or(coreName(k.midr), k.midr.String()), FormatCPUList(k.cpus)))
+		names = append(names, fmt.Sprintf("%s on CPUs %s", coreOrIDs(coreName(k.midr), k.midr.implementerHex(), k.midr.partHex()), process.FormatCPUList(k.cpus)))
 	}
 	source := "proc/cpuinfo"
 	if d.cores.source != source {
@@ -186,7 +191,7 @@ func describeKinds(kinds []kind) []Kind {
 			Variant:     k.midr.variantHex(),
 			Revision:    strconv.Itoa(int(k.midr.revision)),
 			Core:        coreName(k.midr),
-			CPUs:        FormatCPUList(k.cpus),
+			CPUs:        process.FormatCPUList(k.cpus),
 			Count:       len(k.cpus),
 		})
 	}

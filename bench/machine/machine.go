@@ -35,7 +35,7 @@ type Machine struct {
 	MemoryBytes    uint64  `json:"memory_bytes,omitzero"`
 	// Hypervisor is KVM, Xen, Hyper-V, …, or none on bare metal.
 	Hypervisor string `json:"hypervisor,omitempty"`
-	// Container is docker, podman, kubernetes, …, or none.
+	// Container is docker, podman, kubernetes, WSL2, …, or none.
 	Container string `json:"container,omitempty"`
 	// Emulated says that the instructions of this CPU are translated by
 	// another one. Figures measured on it say nothing about it.

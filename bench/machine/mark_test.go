@@ -17,16 +17,3 @@ func TestMarkedProduct(t *testing.T) {
 		}
 	}
 }
-
-// TestPinnedOnTwoCores has one CPU left for everything but the gateway.
-func TestPinnedOnTwoCores(t *testing.T) {
-	t.Parallel()
-	pins, err := PlanPins([]LogicalCPU{{ID: 0}, {ID: 1}}, 1, "1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := checkCores(Machine{UsableCores: 2}, Snapshot{}, Plan{Workers: 1, Pins: pins})
-	if f == nil || f.Code != SharedCores {
-		t.Errorf("found %+v, want %s", f, SharedCores)
-	}
-}

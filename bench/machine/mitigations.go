@@ -8,10 +8,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // Mitigated counts the flaws of the CPU that the kernel does something about,
-// and names the others: 3 of 4 flaws, not spectre_v2. It is empty if unknown.
+// and names the others: 3 of 4; unmitigated: spectre_v2. It is empty if unknown.
 func (m Machine) Mitigated() string {
 	if m.Mitigations == nil {
 		return ""
@@ -24,12 +26,9 @@ func (m Machine) Mitigated() string {
 		}
 	}
 	slices.Sort(open)
-	text := fmt.Sprintf("%d of %d flaws", len(m.Mitigations)-len(open), len(m.Mitigations))
-	if len(m.Mitigations) == 1 {
-		text = strings.TrimSuffix(text, "s")
-	}
+	text := fmt.Sprintf("%d of %d", len(m.Mitigations)-len(open), len(m.Mitigations))
 	if len(open) > 0 {
-		text += ", not " + strings.Join(open, " ")
+		text += "; unmitigated: " + strings.Join(open, " ")
 	}
 	return text
 }
@@ -47,7 +46,7 @@ func (d *detector) findMitigations() {
 		err = errHosts
 	}
 	if err != nil {
-		d.because(field, "", "%s", reason(err))
+		d.because(field, "", "%s", process.Reason(err))
 		return
 	}
 	states := map[string]string{}
@@ -55,17 +54,17 @@ func (d *detector) findMitigations() {
 	unaffected := 0
 	for _, e := range entries[:min(len(entries), most)] {
 		name := path.Join(dir, e.Name())
-		line, err := readLine(d.root, name)
+		line, err := process.ReadLine(d.root, name)
 		if len(line) > maxState {
-			err = &fs.PathError{Op: "read", Path: name, Err: errTooLarge}
+			err = &fs.PathError{Op: "read", Path: name, Err: process.Defect("larger than the kernel writes it")}
 		}
-		if err == nil && (!flawName.MatchString(e.Name()) || identifies(line)) {
+		if err == nil && (!flawName.MatchString(e.Name()) || identifying.MatchString(line)) {
 			err = fmt.Errorf("a file in %s has another form than the kernel's", dir)
 		}
 		switch {
 		case err != nil && len(unread) >= mostUnread:
 		case err != nil:
-			unread = append(unread, reason(err))
+			unread = append(unread, process.Reason(err))
 		case line == "Not affected":
 			unaffected++
 		default:

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // findProduct names what a chip with this core is sold as: by what the firmware
@@ -18,20 +20,23 @@ func (d *detector) findProduct(m midr) (name, why string) {
 	switch {
 	case len(named) > 1:
 		return alternatives(named), source
-	case len(named) == 1 && slices.Contains(fitting, named[0]):
+	case len(named) == 1 && (slices.Contains(fitting, named[0]) || strings.HasPrefix(named[0], kunpeng)):
 		return named[0], source
 	case len(named) == 1 && len(fitting) == 0:
 		return named[0], source + "; " + facts + " fits no product in the table"
 	case len(named) == 1:
 		return alternatives(append(named, fitting...)), source + ", but " + facts + " fits " + alternatives(fitting)
 	case unsure:
-		return "", fmt.Sprintf("%s may be %s, but the cloud is unknown: %s", facts, fitting[0], reason(d.dmiErr))
+		return "", fmt.Sprintf("%s may be %s, but the cloud is unknown: %s", facts, fitting[0], process.Reason(d.dmiErr))
 	case len(fitting) > 0:
 		return alternatives(fitting), facts + fits(len(fitting), d.smbiosErr)
 	}
 	// A chip that is newer than the table, by the firmware's own name.
 	if names := firmwareNames(d.smbios); len(names) > 0 {
 		return alternatives(names), "the SMBIOS processor version; " + facts + " fits no product in the table"
+	}
+	if name := chipName(d.info.first().x86.model); name != "" {
+		return name, "model name in proc/cpuinfo; " + facts + " fits no product in the table"
 	}
 	return "", facts + " fits no product in the table"
 }
@@ -68,7 +73,7 @@ func fits(n int, smbiosErr error) string {
 	}
 	why := " fits them alike"
 	if smbiosErr != nil {
-		why += "; " + reason(smbiosErr)
+		why += "; " + process.Reason(smbiosErr)
 	}
 	return why
 }
@@ -94,6 +99,7 @@ func (d *detector) firmwareProducts(m midr) (names []string, source string) {
 		look("SMBIOS processor version", p.version)
 	}
 	look("DMI product_family", d.dmi["product_family"])
+	look("model name in proc/cpuinfo", d.info.first().x86.model)
 	return names, strings.Join(sources, ", ")
 }
 
@@ -102,7 +108,7 @@ func (d *detector) firmwareProducts(m midr) (names []string, source string) {
 func firmwareNames(processors []smbiosProcessor) []string {
 	var names []string
 	for _, p := range processors {
-		if name := firmwareName(p); name != "" && !slices.Contains(names, name) {
+		if name := chipName(p.version); name != "" && p.manufacturer != "QEMU" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -116,18 +122,32 @@ var chipNames = []string{
 	"thunderx", "snapdragon", "oryon", "phytium", "a64fx", "monaka", "apple",
 }
 
-// aNumber matches words that are rather serial numbers than names.
-var aNumber = regexp.MustCompile(`\S*\d\S*\d\S*\d\S*`)
+// hasNumber says whether text has a word that is rather a serial number than the
+// number of a model, such as 7282C or Q80-30: one of five digits in a row, or a
+// long one of three.
+func hasNumber(text string) bool {
+	const modelBytes = 8
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,/+", r) }) {
+		if fiveDigits.MatchString(word) || len(word) > modelBytes && threeDigits.MatchString(word) {
+			return true
+		}
+	}
+	return false
+}
 
-// firmwareName is the processor version of SMBIOS if it names a chip that the
-// table does not have.
-func firmwareName(p smbiosProcessor) string {
-	name := productName(p.version)
+var (
+	fiveDigits  = regexp.MustCompile(`\d{5}`)
+	threeDigits = regexp.MustCompile(`\d.*\d.*\d`)
+)
+
+// chipName is text if it names a chip that the table does not have.
+func chipName(text string) string {
+	name := productName(text)
 	lower := strings.ToLower(name)
 	named := slices.ContainsFunc(chipNames, func(word string) bool { return strings.Contains(lower, word) })
 	// A mark that is in the table belongs to another core.
 	known := slices.ContainsFunc(products, func(p product) bool { return strings.Contains(name+" ", p.mark+" ") })
-	if p.manufacturer == "QEMU" || !named || known || aNumber.MatchString(name) || checkName(p.version) != nil {
+	if !named || known || hasNumber(name) || checkName(text) != nil {
 		return ""
 	}
 	return name

@@ -20,9 +20,17 @@ type product struct {
 	// cloud is where alone the chip is found; empty is anywhere.
 	cloud string
 	// mark is what the firmware calls it, within the processor version of
-	// SMBIOS type 4 or the product family of DMI.
+	// SMBIOS type 4 or the product family of DMI. If it is the maker's name for
+	// all chips of a line, the firmware's full name counts: such a line has
+	// cores with one part number in several chips.
 	mark string
 }
+
+// kunpeng is the mark of a line of chips.
+const kunpeng = "Kunpeng"
+
+// appleName is what the names of Apple's products begin with.
+const appleName = "Apple "
 
 var products = []product{
 	{"Graviton1", 0x41, 0xd08, "r0p3", 166.66, "AWS", "Graviton"},
@@ -41,14 +49,18 @@ var products = []product{
 	{"AmpereOne", 0xc0, 0xac3, "r0p1", 50, "", "AmpereOne"},
 	{"AmpereOne 1a", 0xc0, 0xac4, "r0p0", 2000, "", "AmpereOne"},
 	{"Ampere eMAG", 0x50, 0x000, "r3p2", 80, "", "eMAG"},
-	{"Kunpeng 920", 0x48, 0xd01, "", 0, "", "Kunpeng 920"},
+	{"Kunpeng 920", 0x48, 0xd01, "", 0, "", kunpeng},
+	{"Kunpeng 920", 0x48, 0xd02, "", 0, "", kunpeng},
+	{"Kunpeng 920", 0x48, 0xd03, "", 0, "", kunpeng},
+	{"Kunpeng 950", 0x48, 0xd06, "", 0, "", kunpeng},
+	{"Kunpeng 920", 0x48, 0xd22, "", 0, "", kunpeng},
 	{"Fujitsu A64FX", 0x46, 0x001, "", 0, "", "A64FX"},
 	{"Marvell ThunderX2", 0x42, 0x516, "", 0, "", "ThunderX2"},
 	{"Marvell ThunderX2", 0x43, 0x0af, "", 0, "", "ThunderX2"},
-	{"Apple M1", 0x61, 0x022, "", 0, "", "M1"},
-	{"Apple M1", 0x61, 0x023, "", 0, "", "M1"},
-	// Virtual machines on Apple's chips do not show which one it is.
+	// Virtual machines on Apple's chips do not show which one it is. Parallels
+	// shows Arm as the implementer.
 	{"Apple silicon", 0x61, 0x000, "", 48, "", "Apple silicon"},
+	{"Apple silicon", 0x41, 0x000, "", 48, "", "Apple silicon"},
 	{"Apple silicon", 0x00, 0x000, "", 48, "", "Apple silicon"},
 }
 
@@ -85,7 +97,7 @@ func (p product) fitsTimer(c chip) bool {
 	}
 	if c.bogoMIPS == 0 {
 		// Without a core and a timer nothing is left to tell it by.
-		return p.implementer != 0
+		return p.part != 0 || p.implementer != 0 && p.implementer != 0x41
 	}
 	return sameBogoMIPS(p.bogoMIPS, c.bogoMIPS)
 }
@@ -114,6 +126,9 @@ func fittingProducts(c chip) (names []string, unsure bool) {
 			unsure = p.needsCloud(c)
 		}
 	}
+	if _, of, ok := strings.Cut(coreName(c.midr), " ("); ok {
+		names = append(names, appleName+strings.TrimSuffix(of, ")"))
+	}
 	return names, unsure && len(names) == 1
 }
 
@@ -128,6 +143,9 @@ func markedProduct(m midr, text string) (name, mark string) {
 		if p.hasCore(m) && len(p.mark) > len(found.mark) && strings.Contains(text, p.mark) {
 			found = p
 		}
+	}
+	if full := text[strings.Index(text, found.mark):]; found.mark == kunpeng && full != kunpeng && !hasNumber(full) {
+		return full, full
 	}
 	return found.name, found.mark
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
+
+	"armrepro/proxycheck/process"
 )
 
 // smbiosProcessor is what a processor structure of the SMBIOS tables tells. The
@@ -19,7 +21,7 @@ type smbiosProcessor struct {
 const smbiosTable = "sys/firmware/dmi/tables/DMI"
 
 func readSMBIOS(root fs.FS) ([]smbiosProcessor, error) {
-	b, err := readFile(root, smbiosTable)
+	b, err := process.ReadFile(root, smbiosTable)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +76,7 @@ func decodeProcessor(formatted, texts []byte) smbiosProcessor {
 		if n == 0 || n > len(strings) {
 			return ""
 		}
-		return clean(string(strings[n-1]))
+		return process.Clean(string(strings[n-1]))
 	}
 	word := func(offset int) int {
 		if offset+2 > len(formatted) {

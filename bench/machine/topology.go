@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 const (
@@ -33,7 +35,7 @@ func LogicalCPUs(root fs.FS, ids []int) []LogicalCPU {
 		if len(cpu.Siblings) == 0 {
 			cpu.Siblings = []int{id}
 		}
-		if n, err := readUint(root, cpuPath(id, "cpu_capacity")); err == nil && n <= 1024 {
+		if n, err := process.ReadUint(root, cpuPath(id, "cpu_capacity")); err == nil && n <= 1024 {
 			cpu.Capacity = int(n)
 		}
 		cpus = append(cpus, cpu)
@@ -43,11 +45,11 @@ func LogicalCPUs(root fs.FS, ids []int) []LogicalCPU {
 
 // siblings lists the threads of the core of a CPU; nil if unknown.
 func siblings(root fs.FS, id int) []int {
-	line, err := readLine(root, cpuPath(id, "topology/thread_siblings_list"))
+	line, err := process.ReadLine(root, cpuPath(id, "topology/thread_siblings_list"))
 	if err != nil {
 		return nil
 	}
-	cpus, err := ParseCPUList(line)
+	cpus, err := process.ParseCPUList(line)
 	if err != nil {
 		return nil
 	}
@@ -57,52 +59,12 @@ func siblings(root fs.FS, id int) []int {
 // onlineCPUs lists the CPUs that the machine has online.
 func onlineCPUs(root fs.FS) ([]int, error) { return readCPUList(root, path.Join(cpuDir, "online")) }
 
-// AllowedCPUs lists the online CPUs that this process may run on: what cpuset
-// and affinity leave of them.
-func AllowedCPUs(root fs.FS) ([]int, error) {
-	status, err := readFile(root, "proc/self/status")
-	if err != nil {
-		return nil, fmt.Errorf("read the allowed CPUs: %w", err)
-	}
-	for key, value := range keyValues(status) {
-		if key != "Cpus_allowed_list" {
-			continue
-		}
-		allowed, err := ParseCPUList(value)
-		if err != nil {
-			return nil, fmt.Errorf("read the allowed CPUs: %w", err)
-		}
-		if online, err := onlineCPUs(root); err == nil {
-			allowed = intersect(allowed, online)
-		}
-		return allowed, nil
-	}
-	return nil, fmt.Errorf("read the allowed CPUs: proc/self/status has no Cpus_allowed_list")
-}
-
-// intersect keeps those of a that are in b; both are sorted.
-func intersect(a, b []int) []int {
-	var both []int
-	for i, j := 0, 0; i < len(a) && j < len(b); {
-		switch {
-		case a[i] < b[j]:
-			i++
-		case a[i] > b[j]:
-			j++
-		default:
-			both = append(both, a[i])
-			i, j = i+1, j+1
-		}
-	}
-	return both
-}
-
 func readCPUList(root fs.FS, name string) ([]int, error) {
-	line, err := readLine(root, name)
+	line, err := process.ReadLine(root, name)
 	if err != nil {
 		return nil, err
 	}
-	cpus, err := ParseCPUList(line)
+	cpus, err := process.ParseCPUList(line)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -139,11 +101,11 @@ func readCaches(root fs.FS, id int) ([]Cache, error) {
 }
 
 func readCache(root fs.FS, dir string) (Cache, error) {
-	level, err := readUint(root, path.Join(dir, "level"))
+	level, err := process.ReadUint(root, path.Join(dir, "level"))
 	if err != nil {
 		return Cache{}, err
 	}
-	kind, err := readLine(root, path.Join(dir, "type"))
+	kind, err := process.ReadLine(root, path.Join(dir, "type"))
 	if err != nil {
 		return Cache{}, err
 	}
@@ -151,7 +113,7 @@ func readCache(root fs.FS, dir string) (Cache, error) {
 	if !slices.Contains([]string{"data", "instruction", "unified"}, kind) {
 		return Cache{}, fmt.Errorf("%s makes no sense", dir)
 	}
-	size, err := readLine(root, path.Join(dir, "size"))
+	size, err := process.ReadLine(root, path.Join(dir, "size"))
 	if err != nil {
 		return Cache{}, err
 	}
@@ -171,7 +133,7 @@ func cacheSize(s string) (uint64, error) {
 	digits, ok := strings.CutSuffix(s, "K")
 	n, err := strconv.ParseUint(digits, 10, 32)
 	if err != nil || !ok || n == 0 {
-		return 0, fmt.Errorf("parse cache size %q: want a number and K", clip(s))
+		return 0, fmt.Errorf("parse cache size %.40q: want a number and K", s)
 	}
 	return n << 10, nil
 }

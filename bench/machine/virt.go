@@ -2,10 +2,13 @@ package machine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // virtMark is a row of the table of hypervisors: a DMI file and what its value
@@ -55,10 +58,13 @@ var hypervisorIDs = map[string]string{
 func (d *detector) findHypervisor() (name, why string) {
 	if d.live != nil && d.live.HypervisorID != "" {
 		if name := hypervisorIDs[d.live.HypervisorID]; name != "" {
-			return name, fmt.Sprintf("CPUID shows %q", clean(d.live.HypervisorID))
+			return name, fmt.Sprintf("CPUID shows %q", process.Clean(d.live.HypervisorID))
 		}
 	}
-	if line, err := readLine(d.root, "sys/hypervisor/type"); err == nil && line == "xen" {
+	if d.wsl == wsl2 {
+		return "Hyper-V", "WSL2 runs on it"
+	}
+	if line, err := process.ReadLine(d.root, "sys/hypervisor/type"); err == nil && line == "xen" {
 		return "Xen", "sys/hypervisor/type is xen"
 	}
 	if d.m.Cloud == "AWS" && strings.Contains(d.dmi["product_name"], ".metal") {
@@ -79,7 +85,7 @@ func (d *detector) findHypervisor() (name, why string) {
 		return "", "the CPU has the flag hypervisor, but nothing names it"
 	}
 	if d.dmiErr != nil {
-		return "", reason(d.dmiErr)
+		return "", process.Reason(d.dmiErr)
 	}
 	return "", "DMI names none, and the CPU cannot tell"
 }
@@ -89,7 +95,7 @@ const none = "none"
 // deviceTreeHypervisor asks the device tree, which machines without DMI have.
 func deviceTreeHypervisor(root fs.FS) (name, why string) {
 	const base = "sys/firmware/devicetree/base/"
-	if b, err := readBounded(root, base+"hypervisor/compatible", maxLineBytes); err == nil {
+	if b, err := process.ReadFile(root, base+"hypervisor/compatible"); err == nil {
 		switch text := strings.ReplaceAll(string(b), "\x00", " "); {
 		case strings.Contains(text, "linux,kvm"):
 			return "KVM", "the device tree has a hypervisor linux,kvm"
@@ -97,11 +103,30 @@ func deviceTreeHypervisor(root fs.FS) (name, why string) {
 			return "Xen", "the device tree has a hypervisor xen"
 		}
 	}
-	if b, err := readBounded(root, base+"compatible", maxLineBytes); err == nil && bytes.HasPrefix(b, []byte("linux,dummy-virt")) {
+	if b, err := process.ReadFile(root, base+"compatible"); err == nil && bytes.HasPrefix(b, []byte("linux,dummy-virt")) {
 		return "QEMU", "the device tree is that of QEMU's machine virt"
 	}
 	return "", ""
 }
+
+// The versions of the Windows Subsystem for Linux. The first has no kernel of
+// Linux: Windows answers in its place.
+const wsl1, wsl2 = "WSL1", "WSL2"
+
+// wslOf tells WSL by the kernel's release: 4.4.0-19041-Microsoft is the first's,
+// 5.15.90.1-microsoft-standard-WSL2 the second's. It is empty elsewhere.
+func wslOf(release string) string {
+	switch {
+	case strings.HasSuffix(release, "-Microsoft"):
+		return wsl1
+	case strings.Contains(release, "microsoft-standard"), strings.HasSuffix(release, wsl2):
+		return wsl2
+	}
+	return ""
+}
+
+// errWSL1 is the reason for what WSL1 hides.
+var errWSL1 = errors.New("under WSL1 proc/cpuinfo is made up")
 
 // containerMark is a row of the table of containers: what appears in the
 // control groups or mounts of a process inside one.
@@ -125,7 +150,11 @@ var containerMarks = []containerMark{
 
 // findContainer names the container this is; none if there is no sign of one,
 // empty if nothing could be read.
-func findContainer(root fs.FS) (name, why string) {
+func (d *detector) findContainer() (name, why string) {
+	root := d.root
+	if d.wsl != "" {
+		return d.wsl, "proc/sys/kernel/osrelease is that of " + d.wsl
+	}
 	if line, err := readName(root, "run/systemd/container"); err == nil {
 		return line, "run/systemd/container says so"
 	}
@@ -134,7 +163,7 @@ func findContainer(root fs.FS) (name, why string) {
 			return f.name, "there is /" + f.file
 		}
 	}
-	group, err := readFile(root, "proc/self/cgroup")
+	group, err := process.ReadFile(root, "proc/self/cgroup")
 	if err == nil {
 		for _, m := range containerMarks {
 			if strings.Contains(string(group), m.text) {
@@ -142,7 +171,7 @@ func findContainer(root fs.FS) (name, why string) {
 			}
 		}
 	}
-	mounts, merr := readFile(root, "proc/self/mountinfo")
+	mounts, merr := process.ReadFile(root, "proc/self/mountinfo")
 	if merr == nil {
 		root := rootMount(mounts)
 		for _, m := range containerMarks {
@@ -152,7 +181,7 @@ func findContainer(root fs.FS) (name, why string) {
 		}
 	}
 	if err != nil && merr != nil {
-		return "", reason(err)
+		return "", process.Reason(err)
 	}
 	return none, "no sign of one in proc/self/cgroup, proc/self/mountinfo or /"
 }

@@ -1,6 +1,10 @@
 package machine
 
-import "strings"
+import (
+	"strings"
+
+	"armrepro/proxycheck/process"
+)
 
 // x86Vendors are the companies behind the vendor_id of /proc/cpuinfo.
 var x86Vendors = map[string]string{
@@ -66,6 +70,6 @@ func x86CoreName(vendor string, id x86ID) string {
 func productName(s string) string {
 	s = strings.NewReplacer("(R)", "", "(r)", "", "(TM)", "", "(tm)", "", "®", "", "™", "").Replace(s)
 	s = strings.NewReplacer(" CPU @", " @", "Xeon CPU ", "Xeon ").Replace(s)
-	s = strings.TrimSuffix(clean(s), " Processor")
-	return clean(s)
+	s = strings.TrimSuffix(process.Clean(s), " Processor")
+	return process.Clean(s)
 }

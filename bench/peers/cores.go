@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
 )
 
 // corePair is where the faithfulness of the peers is measured: on two CPUs,
@@ -40,7 +41,7 @@ func pickCores(cpus []machine.LogicalCPU) (corePair, error) {
 // findCores picks from the CPUs that this process may use.
 func findCores() (corePair, error) {
 	root := os.DirFS("/")
-	allowed, err := machine.AllowedCPUs(root)
+	allowed, err := process.AllowedCPUs(root)
 	if err != nil {
 		return corePair{}, err
 	}
@@ -50,14 +51,14 @@ func findCores() (corePair, error) {
 // confined calls f while this process, and whatever it starts meanwhile, may
 // only use the given CPUs.
 func confined(cpus []int, f func() error) (err error) {
-	allowed, err := machine.AllowedCPUs(os.DirFS("/"))
+	allowed, err := process.AllowedCPUs(os.DirFS("/"))
 	if err != nil {
 		return err
 	}
 	self := os.Getpid()
-	if err := machine.SetAffinity(self, cpus); err != nil {
+	if err := process.SetAffinity(self, cpus); err != nil {
 		return fmt.Errorf("confine the measurement: %w", err)
 	}
-	defer func() { err = errors.Join(err, machine.SetAffinity(self, allowed)) }()
+	defer func() { err = errors.Join(err, process.SetAffinity(self, allowed)) }()
 	return f()
 }

@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
 )
 
 // section is a part of the comparison that can be had alone.
@@ -137,7 +137,7 @@ func (s *session) pinned(ctx context.Context) error {
 				return err
 			}
 			for _, pid := range workers {
-				if err := machine.SetAffinity(pid, []int{cores.proxy}); err != nil {
+				if err := process.SetAffinity(pid, []int{cores.proxy}); err != nil {
 					return err
 				}
 			}

@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"armrepro/bench/machine"
 	"armrepro/proxycheck/process"
 )
 
@@ -56,27 +55,15 @@ func (s *server) ready(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	ticker := time.NewTicker(readyPoll)
-	defer ticker.Stop()
-	for {
-		err := get(ctx, client, url(address))
-		if err == nil {
-			err = s.listens(address)
+	return process.Poll(ctx, readyPoll, func() error {
+		if err := s.alive(); err != nil {
+			return process.Permanent(err)
 		}
-		if err == nil {
-			return nil
+		if err := get(ctx, client, url(address)); err != nil {
+			return fmt.Errorf("start %s: %w", s.name, err)
 		}
-		select {
-		case <-s.child.Done():
-			return s.alive()
-		case <-ctx.Done():
-			if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
-				return cause
-			}
-			return fmt.Errorf("start %s: not ready within %s: %w", s.name, readyTimeout, err)
-		case <-ticker.C:
-		}
-	}
+		return s.listens(address)
+	})
 }
 
 // listens is an error if the address is somebody else's.
@@ -89,7 +76,7 @@ func (s *server) listens(address string) error {
 	if err != nil {
 		return fmt.Errorf("find who listens on %s: %w", address, err)
 	}
-	holder, err := machine.PortHolder(os.DirFS("/"), number)
+	holder, err := process.PortHolder(os.DirFS("/"), number)
 	if err != nil {
 		return err
 	}
@@ -143,7 +130,7 @@ func errEnded(p *process.Process) error {
 
 // workers lists the processes that the server started.
 func (s *server) workers() ([]int, error) {
-	children, err := machine.Children(os.DirFS("/"), s.child.Pid())
+	children, err := process.Children(os.DirFS("/"), s.child.Pid())
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +149,7 @@ func (s *server) cpuTime() (time.Duration, error) {
 	}
 	var sum time.Duration
 	for _, pid := range append(pids, s.child.Pid()) {
-		used, err := machine.CPUTime(pid)
+		used, err := process.CPUTime(pid)
 		if err != nil {
 			return 0, err
 		}

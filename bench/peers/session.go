@@ -9,7 +9,8 @@ import (
 	"runtime"
 	"time"
 
-	"armrepro/bench/machine"
+	"armrepro/bench/fitness"
+	"armrepro/proxycheck/process"
 )
 
 // session is one run of this program.
@@ -44,7 +45,7 @@ func comparePeers(ctx context.Context, opts options, stdout, stderr io.Writer) (
 	if s.tools, err = findTools(ctx); err != nil {
 		return err
 	}
-	if s.openFiles, err = machine.RaiseNoFile(); err != nil {
+	if s.openFiles, err = process.RaiseNoFile(); err != nil {
 		return err
 	}
 	if s.ephemeral, err = readPortRange(); err != nil {
@@ -122,7 +123,7 @@ func judge(rows []row) error {
 func busyBefore(ctx context.Context) (float64, error) {
 	const window = time.Second
 	root := os.DirFS("/")
-	before, err := machine.ReadCPUTimes(root)
+	before, err := fitness.ReadCPUTimes(root)
 	if err != nil {
 		return 0, err
 	}
@@ -132,7 +133,7 @@ func busyBefore(ctx context.Context) (float64, error) {
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}
-	after, err := machine.ReadCPUTimes(root)
+	after, err := fitness.ReadCPUTimes(root)
 	if err != nil {
 		return 0, err
 	}

@@ -1,12 +1,9 @@
 package apisixtest
 
 import (
-	"bytes"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,22 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"armrepro/proxycheck/etcdhttp"
 )
-
-const usage = `Usage: apisix [action] <argument>
-
-help:       %s
-init:       initialize the local nginx.conf
-init_etcd:  initialize the data of etcd
-start:      start the apisix server
-stop:       stop the apisix server
-quit:       stop the apisix server gracefully
-restart:    restart the apisix server
-reload:     reload the apisix server
-test:       test the generated nginx.conf
-version:    print the version of apisix
-
-`
 
 // cli is one invocation of the apisix command.
 type cli struct {
@@ -40,51 +24,79 @@ type cli struct {
 	faults    Faults
 }
 
-// APISIX is the apisix command: the shell script and the Lua program behind it.
-// It returns the exit code, which proves as little as the real one's.
+// APISIX is the apisix command: the shell script around the Lua program. It
+// returns the exit code, which proves as little as the real one's.
 func APISIX() int {
 	openresty, err := exec.LookPath("openresty")
 	if err != nil {
 		fmt.Println("ERROR: Please check the version of OpenResty and Lua, OpenResty 1.19+ + LuaJIT is required for Apache APISIX.")
 		return 0
 	}
-	c := &cli{openresty: openresty}
-	script, err := c.findScript()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
 	luajit := filepath.Join(filepath.Dir(openresty), "../luajit/bin/luajit")
-	fmt.Println(luajit, script, strings.Join(os.Args[1:], " "))
-	if c.root, err = installRoot(openresty); err == nil {
+	script, err := findScript()
+	if err == nil {
+		fmt.Println(luajit, script, strings.Join(os.Args[1:], " "))
+		err = syscall.Exec(luajit, append([]string{luajit, script}, os.Args[1:]...), os.Environ())
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// cliLua is the Lua program, in the folder of an install.
+const cliLua = "./apisix/cli/apisix.lua"
+
+// findScript chooses the APISIX of the working folder over the installed one.
+func findScript() (string, error) {
+	if info, err := os.Stat(cliLua); err == nil && info.Size() > 0 {
+		return cliLua, nil
+	}
+	real, err := filepath.EvalSymlinks(filepath.Dir(os.Args[0]))
+	return filepath.Join(real, "../local/apisix", cliLua), err
+}
+
+// runCLI is the Lua program.
+func runCLI(script string, args []string) int {
+	c := &cli{}
+	var err error
+	if c.home, err = homeOf(script); err == nil {
+		c.openresty, err = exec.LookPath("openresty")
+	}
+	if err == nil {
+		c.root, err = installRoot(c.openresty)
+	}
+	if err == nil {
 		c.faults, err = readFaults(c.root)
 	}
 	if err == nil {
-		c.version, err = readVersion(c.home)
+		c.version, err = readVersion(filepath.Join(filepath.Dir(script), "../.."))
+	}
+	if err == nil {
+		err = c.run(strings.Join(args, " "))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return c.run(os.Args[1:])
+	return 0
 }
 
-// findScript chooses the APISIX of the working folder over the installed one.
-func (c *cli) findScript() (string, error) {
-	const script = "apisix/cli/apisix.lua"
-	if info, err := os.Stat(script); err == nil && info.Size() > 0 {
-		c.home = os.Getenv("PWD") // what a shell's pwd prints
-		if c.home == "" {
-			c.home, err = os.Getwd()
-		}
-		return "./" + script, err
-	}
-	real, err := filepath.EvalSymlinks(filepath.Dir(os.Args[0]))
+// fixedHome is how an apisix.lua that was changed to have one home says which.
+const fixedHome = "-- home: "
+
+// homeOf is the folder that the Lua program writes to: the working folder if it
+// is named from there, else the one around it.
+func homeOf(script string) (string, error) {
+	text, err := os.ReadFile(script)
 	if err != nil {
 		return "", err
 	}
-	c.home = filepath.Join(real, "../local/apisix")
-	return filepath.Join(c.home, script), nil
+	if home, ok := strings.CutPrefix(strings.TrimSpace(string(text)), fixedHome); ok {
+		return home, nil
+	}
+	if !strings.HasPrefix(script, "./") {
+		return filepath.Join(filepath.Dir(script), "../.."), nil
+	}
+	return os.Getwd() // prefers $PWD, as a shell's pwd does
 }
 
 // installRoot is the folder that Install made, from the path of openresty.
@@ -96,99 +108,81 @@ func installRoot(openresty string) (string, error) {
 	return filepath.Join(dir, "../../../.."), nil
 }
 
-func (c *cli) run(args []string) int {
-	command := ""
-	if len(args) > 0 {
-		command = args[0]
-	}
+func (c *cli) run(command string) error {
 	switch command {
 	case "version":
 		fmt.Println(c.version)
-		return 0
 	case "init":
 		return c.init()
 	case "init_etcd":
 		return c.initEtcd()
 	case "start":
 		return c.start()
-	case "stop", "quit":
-		return c.signal(command)
-	case "restart":
-		return c.restart()
-	case "", "help":
-	default:
+	case "stop", "quit", "reload":
+		if command == "reload" {
+			if err := c.init(); err != nil {
+				return err
+			}
+		}
+		// Its failure isn't passed on.
+		if err := signalMaster(c.home, command); err != nil {
+			fmt.Fprintln(os.Stderr, "nginx:", err)
+		}
+	default: // nor is this one
 		fmt.Fprintln(os.Stderr, "invalid argument:", command)
 	}
-	what := "show this message, then exit"
-	if isV3(c.version) {
-		what = "print the apisix cli help message"
-	}
-	fmt.Printf(usage, what)
-	return 0
+	return nil
 }
 
-func (c *cli) init() int {
+func (c *cli) init() error {
 	if c.faults.HangInit {
 		hang()
 	}
-	var limit syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil && limit.Cur <= 1024 {
-		fmt.Printf("Warning! Current maximum number of open file descriptors [%d] is not greater than 1024, please increase user limits by execute 'ulimit -n <new user limits>' , otherwise the performance is low.\n", limit.Cur)
-	}
 	conf, err := readConfig(c.home)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
 	path := filepath.Join(c.home, "conf/nginx.conf")
 	if err := os.WriteFile(path, []byte(conf.nginxConf(c.home)), 0o644); err != nil {
-		fmt.Fprintf(os.Stderr, "failed to update nginx.conf: failed to open file: %s, error info:%v\n", path, err)
-		return 1
+		return fmt.Errorf("failed to update nginx.conf: failed to open file: %s, error info:%w", path, err)
 	}
-	return 0
+	return nil
 }
 
-func (c *cli) initEtcd() int {
+func (c *cli) initEtcd() error {
 	if c.faults.HangInitEtcd {
 		hang()
 	}
 	conf, err := readConfig(c.home)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	if err != nil || conf.standalone != "" {
+		return err
 	}
 	if isV3(c.version) {
 		fmt.Println("trying to initialize the data of etcd")
 	}
-	healthy := ""
-	for _, host := range conf.etcd {
-		if err := checkEtcd(host + "/version"); err != nil {
-			fmt.Fprintf(os.Stderr, "request etcd endpoint '%s/version' error, %v\n", host, err)
-		} else {
-			healthy = host
-		}
+	client, err := etcdhttp.New(conf.etcd)
+	if err != nil {
+		return err
 	}
-	if healthy == "" {
-		fmt.Fprintln(os.Stderr, "all etcd nodes are unavailable")
-		return 1
+	for _, host := range conf.etcd.Endpoints {
+		if err := checkEtcd(client, host+"/version", conf.prefix); err != nil {
+			return fmt.Errorf("request etcd endpoint '%s/version' error, %w\nall etcd nodes are unavailable", host, err)
+		}
 	}
 	for _, dir := range []string{"routes", "upstreams", "services", "plugins"} {
-		if err := putEtcd(healthy, conf.prefix+"/"+dir+"/", "init_dir"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+		pair := map[string][]byte{"key": []byte(conf.prefix + "/" + dir + "/"), "value": []byte("init_dir")}
+		if err := client.Call(context.Background(), "/v3/kv/put", pair, nil); err != nil {
+			return fmt.Errorf("got malformed key-put message: %q from etcd", err)
 		}
 	}
-	return 0
+	return nil
 }
 
 // checkEtcd asks for the version twice, as the real command does.
-func checkEtcd(url string) error {
-	client := http.Client{Timeout: 3 * time.Second}
+func checkEtcd(client *etcdhttp.Client, url, prefix string) error {
 	var err error
 	for retry := 1; retry <= 2; retry++ {
-		var resp *http.Response
-		if resp, err = client.Get(url); err == nil {
-			resp.Body.Close()
+		if _, err = client.Check(context.Background(), prefix); err == nil {
 			return nil
 		}
 		if errors.Is(err, syscall.ECONNREFUSED) {
@@ -199,76 +193,42 @@ func checkEtcd(url string) error {
 	return err
 }
 
-func putEtcd(endpoint, key, value string) error {
-	body, err := json.Marshal(map[string][]byte{"key": []byte(key), "value": []byte(value)})
-	if err != nil {
-		return err
-	}
-	resp, err := http.Post(endpoint+"/v3/kv/put", "application/json", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("got malformed key-put message: status %d from etcd %q", resp.StatusCode, endpoint)
-	}
-	return nil
-}
-
 // start starts a daemon. It believes any live process that nginx.pid names, and
-// exits with 0 when nothing has come of it.
-func (c *cli) start() int {
-	if pid := c.pid(); pid > 0 {
-		if syscall.Kill(pid, 0) == nil {
-			if isV3(c.version) {
-				fmt.Println("the old APISIX is still running, the new one will not start")
-			} else {
-				fmt.Println("APISIX is running...")
-			}
-			return 0
-		}
-		fmt.Printf("nginx.pid exists but there's no corresponding process with pid \t%d\t, the file will be overwritten\n", pid)
+// reports no failure when the daemon has given up.
+func (c *cli) start() error {
+	if pid := masterPid(c.home); pid > 0 && syscall.Kill(pid, 0) == nil {
+		fmt.Println("the old APISIX is still running, the new one will not start")
+		return nil
 	}
-	if code := c.init(); code != 0 {
-		return code
+	if err := c.init(); err != nil {
+		return err
 	}
-	if code := c.initEtcd(); code != 0 {
-		return code
+	if err := c.initEtcd(); err != nil {
+		return err
 	}
-	cmd := c.nginx()
+	cmd := exec.Command(c.openresty, "-p", c.home, "-c", filepath.Join(c.home, "conf/nginx.conf"))
+	cmd.Dir = c.home
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
 	// A daemon's start is over once it listens or has given up.
 	ended := make(chan struct{})
 	go func() { cmd.Wait(); close(ended) }()
-	conf, err := readConfig(c.home)
-	for err == nil && c.pid() != cmd.Process.Pid {
+	for masterPid(c.home) != cmd.Process.Pid {
 		select {
 		case <-ended:
-			return 0
+			return nil
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	if conn, err := net.DialTimeout("tcp", conf.data, time.Second); err == nil {
-		conn.Close()
-	}
-	return 0
+	return nil
 }
 
-func (c *cli) nginx(args ...string) *exec.Cmd {
-	args = append([]string{"-p", c.home, "-c", filepath.Join(c.home, "conf/nginx.conf")}, args...)
-	cmd := exec.Command(c.openresty, args...)
-	cmd.Dir = c.home
-	return cmd
-}
-
-// pid is what logs/nginx.pid says, or 0.
-func (c *cli) pid() int {
-	file, err := os.ReadFile(filepath.Join(c.home, "logs/nginx.pid"))
+// masterPid is what logs/nginx.pid says, or 0.
+func masterPid(home string) int {
+	file, err := os.ReadFile(filepath.Join(home, "logs/nginx.pid"))
 	if err != nil {
 		return 0
 	}
@@ -276,24 +236,15 @@ func (c *cli) pid() int {
 	return pid
 }
 
-func (c *cli) signal(name string) int {
-	cmd := c.nginx("-s", name)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	_ = cmd.Run() // its failure isn't passed on
-	return 0
-}
-
-// restart takes the running one for still running on 2.x, after stopping it.
-func (c *cli) restart() int {
-	fmt.Println("configuration test is successful")
-	pid := c.pid()
-	c.signal("stop")
-	if !isV3(c.version) {
-		fmt.Println("APISIX is running...")
-		return 0
+// signalMaster is openresty -s.
+func signalMaster(home, name string) error {
+	pid := masterPid(home)
+	if pid == 0 {
+		return fmt.Errorf("[error] open() %q failed (2: No such file or directory)", filepath.Join(home, "logs/nginx.pid"))
 	}
-	for pid > 0 && syscall.Kill(pid, 0) == nil {
-		time.Sleep(10 * time.Millisecond)
+	sig := map[string]syscall.Signal{"stop": syscall.SIGTERM, "quit": syscall.SIGQUIT, "reload": syscall.SIGHUP}[name]
+	if err := syscall.Kill(pid, sig); err != nil {
+		return fmt.Errorf("[alert] kill(%d, %d) failed (%w)", pid, sig, err)
 	}
-	return c.start()
+	return nil
 }

@@ -1,6 +1,7 @@
 package apisixtest
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"armrepro/proxycheck/etcdhttp"
 )
 
 // defaultKey is the published key that every release up to 3.9 falls back to.
@@ -24,18 +27,24 @@ type config struct {
 	tls     string
 	workers string
 	key     string
-	etcd    []string
+	etcd    etcdhttp.Config
 	prefix  string
 	plugins []string
+	// standalone is how a gateway without etcd gets its routes: from its
+	// Admin API ("api") or from conf/apisix.yaml ("file").
+	standalone string
 }
 
 func isV3(version string) bool { return strings.HasPrefix(version, "3.") }
 
-func defaultsInLua(version string) bool {
-	f := strings.Split(version, ".")
-	minor, _ := strconv.Atoi(f[1])
-	return isV3(version) && minor >= 10
+// since3 says whether version is 3.minor or newer.
+func since3(version string, minor int) bool {
+	have, _ := strconv.Atoi(strings.Split(version, ".")[1])
+	return isV3(version) && have >= minor
 }
+
+// defaultsInLua says where the release has its default configuration.
+func defaultsInLua(version string) bool { return since3(version, 10) }
 
 var versionPattern = regexp.MustCompile(`VERSION = "([^"]+)"`)
 
@@ -52,156 +61,133 @@ func readVersion(home string) (string, error) {
 	return string(m[1]), nil
 }
 
-type address struct {
-	IP   string `yaml:"ip"`
-	Port int    `yaml:"port"`
-}
-
-func (a address) or(ip string, port int) string {
-	if a.IP != "" {
-		ip = a.IP
-	}
-	if a.Port != 0 {
-		port = a.Port
-	}
-	return fmt.Sprintf("%s:%d", ip, port)
-}
-
-type adminKey struct {
-	Key string `yaml:"key"`
-}
-
-type etcdConf struct {
-	Host   []string `yaml:"host"`
-	Prefix string   `yaml:"prefix"`
-}
-
-// userConfig is a config.yaml, both dialects in one.
-type userConfig struct {
-	APISIX struct {
-		NodeListen any        `yaml:"node_listen"`
-		AdminKey   []adminKey `yaml:"admin_key"`
-		Control    address    `yaml:"control"`
-		SSL        struct {
-			Listen []address `yaml:"listen"`
-		} `yaml:"ssl"`
-	} `yaml:"apisix"`
-	NginxConfig struct {
-		WorkerProcesses string `yaml:"worker_processes"`
-	} `yaml:"nginx_config"`
-	Etcd       etcdConf `yaml:"etcd"`
-	Deployment struct {
-		Admin struct {
-			AdminKey    []adminKey `yaml:"admin_key"`
-			AdminListen address    `yaml:"admin_listen"`
-		} `yaml:"admin"`
-		Etcd etcdConf `yaml:"etcd"`
-	} `yaml:"deployment"`
-	Plugins    []string `yaml:"plugins"`
-	PluginAttr struct {
-		Prometheus struct {
-			ExportAddr address `yaml:"export_addr"`
-		} `yaml:"prometheus"`
-	} `yaml:"plugin_attr"`
-}
-
 // readConfig merges home's config.yaml over the defaults as its release does:
-// what stands in the other dialect's place is ignored without a word.
+// what stands in the other dialect's place is ignored without a word. The
+// environment overrides what it may.
 func readConfig(home string) (*config, error) {
 	version, err := readVersion(home)
 	if err != nil {
 		return nil, err
 	}
 	file, err := os.ReadFile(filepath.Join(home, "conf/config.yaml"))
+	var doc tree
+	if err == nil {
+		err = yaml.Unmarshal(file, &doc.value)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("failed to read local yaml config of apisix: %w", err)
 	}
-	var u userConfig
-	if err := yaml.Unmarshal(file, &u); err != nil {
-		if isV3(version) {
-			return nil, err
-		}
-		u = userConfig{} // 2.x goes on with the defaults
-	}
-	var listen []address
-	if u.APISIX.NodeListen != nil {
-		text, _ := yaml.Marshal(u.APISIX.NodeListen)
-		if err := yaml.Unmarshal(text, &listen); err != nil {
-			return nil, fmt.Errorf("failed to read local yaml config of apisix: failed to merge, path[apisix->node_listen] expect: table, but got: %T", u.APISIX.NodeListen)
-		}
-	}
 	c := &config{
 		version: version,
-		data:    first(listen).or("0.0.0.0", 9080),
-		control: u.APISIX.Control.or("127.0.0.1", 9090),
-		metrics: u.PluginAttr.Prometheus.ExportAddr.or("127.0.0.1", 9091),
-		tls:     first(u.APISIX.SSL.Listen).or("0.0.0.0", 9443),
-		workers: u.NginxConfig.WorkerProcesses,
-		plugins: u.Plugins,
+		data:    doc.at("apisix.node_listen.0").address("0.0.0.0", "9080"),
+		control: doc.at("apisix.control").address("127.0.0.1", "9090"),
+		metrics: doc.at("plugin_attr.prometheus.export_addr").address("127.0.0.1", "9091"),
+		tls:     doc.at("apisix.ssl.listen.0").address("0.0.0.0", "9443"),
+		workers: cmp.Or(os.Getenv("APISIX_WORKER_PROCESSES"), doc.at("nginx_config.worker_processes").text("auto")),
+		plugins: doc.at("plugins").texts(Plugins...),
 	}
-	keys, etcd := u.APISIX.AdminKey, u.Etcd
 	c.admin = c.data
+	key, etcd := doc.at("apisix.admin_key.0.key"), doc.at("etcd")
 	if isV3(version) {
-		keys, etcd = u.Deployment.Admin.AdminKey, u.Deployment.Etcd
-		c.admin = u.Deployment.Admin.AdminListen.or("0.0.0.0", 9180)
+		key, etcd = doc.at("deployment.admin.admin_key.0.key"), doc.at("deployment.etcd")
+		c.admin = doc.at("deployment.admin.admin_listen").address("0.0.0.0", "9180")
+		c.standalone = doc.at("deployment").standalone()
 	}
-	c.key, c.etcd, c.prefix = defaultKey, etcd.Host, etcd.Prefix
-	if len(keys) > 0 {
-		c.key = keys[0].Key
+	c.key, c.prefix = key.text(defaultKey), etcd.at("prefix").text("/apisix")
+	c.etcd = etcdhttp.Config{
+		Endpoints: etcd.at("host").texts("http://127.0.0.1:2379"),
+		User:      etcd.at("user").text(""),
+		Password:  etcd.at("password").text(""),
+		CACert:    doc.at("apisix.ssl.ssl_trusted_certificate").text(""),
+		Cert:      etcd.at("tls.cert").text(""),
+		Key:       etcd.at("tls.key").text(""),
 	}
-	c.fillDefaults()
-	return c, nil
+	if hosts := os.Getenv("APISIX_DEPLOYMENT_ETCD_HOST"); hosts != "" && isV3(version) {
+		err = yaml.Unmarshal([]byte(hosts), &c.etcd.Endpoints)
+	}
+	return c, err
 }
 
-func first(list []address) address {
-	if len(list) == 0 {
-		return address{}
+// tree is a part of a YAML document; the zero tree is one that isn't there.
+type tree struct{ value any }
+
+// at follows a path of names and indexes.
+func (t tree) at(path string) tree {
+	for name := range strings.SplitSeq(path, ".") {
+		switch v := t.value.(type) {
+		case map[string]any:
+			t.value = v[name]
+		case []any:
+			index, err := strconv.Atoi(name)
+			if err != nil || index >= len(v) {
+				return tree{}
+			}
+			t.value = v[index]
+		default:
+			return tree{}
+		}
 	}
-	return list[0]
+	return t
 }
 
-// fillDefaults fills what the file left out, and lets the environment override
-// what it may.
-func (c *config) fillDefaults() {
-	if len(c.etcd) == 0 {
-		c.etcd = []string{"http://127.0.0.1:2379"}
+func (t tree) text(absent string) string {
+	if t.value == nil {
+		return absent
 	}
-	if c.prefix == "" {
-		c.prefix = "/apisix"
+	return fmt.Sprint(t.value)
+}
+
+func (t tree) texts(absent ...string) (texts []string) {
+	list, _ := t.value.([]any)
+	for _, v := range list {
+		texts = append(texts, fmt.Sprint(v))
 	}
-	if c.workers == "" {
-		c.workers = "auto"
+	if texts == nil {
+		return absent
 	}
-	if n := os.Getenv("APISIX_WORKER_PROCESSES"); n != "" {
-		c.workers = n
+	return texts
+}
+
+func (t tree) address(ip, port string) string {
+	return t.at("ip").text(ip) + ":" + t.at("port").text(port)
+}
+
+// standalone is the mode of 3.x, empty with etcd.
+func (t tree) standalone() string {
+	switch role := t.at("role").text("traditional"); {
+	case t.at("role_"+role+".config_provider").text("etcd") != "yaml":
+		return ""
+	case role == "data_plane":
+		return "file"
 	}
-	if h := os.Getenv("APISIX_DEPLOYMENT_ETCD_HOST"); h != "" && isV3(c.version) {
-		_ = yaml.Unmarshal([]byte(h), &c.etcd)
-	}
-	if len(c.plugins) == 0 {
-		c.plugins = Plugins
-	}
+	return "api"
+}
+
+// listen is an address that nginx opens, by each worker with reuseport.
+type listen struct {
+	address   string
+	reuseport bool
 }
 
 // listens are the addresses that nginx opens.
-func (c *config) listens() []string {
-	list := []string{c.data}
-	if c.admin != c.data {
-		list = append(list, c.admin)
+func (c *config) listens() []listen {
+	list := []listen{{c.data, true}, {c.tls, true}, {c.control, false}, {c.metrics, isV3(c.version)}}
+	if c.admin != c.data && c.standalone != "file" {
+		list = append(list, listen{c.admin, false})
 	}
-	return append(list, c.control, c.metrics, c.tls)
+	return list
 }
 
 // nginxConf is what `apisix init` writes.
 func (c *config) nginxConf(home string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "master_process on;\n\nworker_processes %s;\n\nerror_log logs/error.log warn;\npid logs/nginx.pid;\n\nhttp {\n", c.workers)
-	for i, l := range c.listens() {
+	for _, l := range c.listens() {
 		extra := ""
-		if i == 0 {
-			extra = " default_server reuseport"
+		if l.reuseport {
+			extra = " reuseport"
 		}
-		fmt.Fprintf(&b, "    server {\n        listen %s%s;\n    }\n", l, extra)
+		fmt.Fprintf(&b, "    server {\n        listen %s%s;\n    }\n", l.address, extra)
 	}
 	if usesEventsSocket(c.version) {
 		fmt.Fprintf(&b, "    server {\n        listen unix:%s;\n    }\n", filepath.Join(home, eventsSocket))
@@ -213,8 +199,4 @@ func (c *config) nginxConf(home string) string {
 // eventsSocket is the unix socket that a killed master leaves behind.
 const eventsSocket = "logs/worker_events.sock"
 
-func usesEventsSocket(version string) bool {
-	f := strings.Split(version, ".")
-	minor, _ := strconv.Atoi(f[1])
-	return isV3(version) && minor >= 8
-}
+func usesEventsSocket(version string) bool { return since3(version, 8) }

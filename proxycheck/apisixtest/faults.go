@@ -1,6 +1,7 @@
 package apisixtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,44 +36,37 @@ type Faults struct {
 	BindWait time.Duration
 	// MetricsEvery is the time between two computations of the metrics.
 	MetricsEvery time.Duration
-	// Gateway is handed to the gateway that serves the requests.
-	Gateway string
+	// AdminStatus is what every request to the Admin API is answered with.
+	AdminStatus int
+	// NotFound is how many requests of a route each worker answers 404, as
+	// one does that has not learnt of it.
+	NotFound int
 }
 
 func parseFaults(text string) (Faults, error) {
 	f := Faults{BindWait: 500 * time.Millisecond}
-	var rest []string
+	flags := map[string]*bool{
+		"": new(bool), "hang-init": &f.HangInit, "hang-init-etcd": &f.HangInitEtcd, "missing-module": &f.MissingModule,
+	}
+	times := map[string]*time.Duration{
+		"slow-start": &f.SlowStart, "crash-every": &f.CrashEvery, "stop-delay": &f.StopDelay,
+		"metrics-every": &f.MetricsEvery, "bind-wait": &f.BindWait,
+	}
+	numbers := map[string]*int{"workers": &f.Workers, "admin-status": &f.AdminStatus, "not-found": &f.NotFound}
 	for item := range strings.SplitSeq(text, ",") {
-		name, value, _ := strings.Cut(strings.TrimSpace(item), "=")
-		var err error
-		switch name {
-		case "":
-		case "hang-init":
-			f.HangInit = true
-		case "hang-init-etcd":
-			f.HangInitEtcd = true
-		case "missing-module":
-			f.MissingModule = true
-		case "slow-start":
-			f.SlowStart, err = time.ParseDuration(value)
-		case "crash-every":
-			f.CrashEvery, err = time.ParseDuration(value)
-		case "stop-delay":
-			f.StopDelay, err = time.ParseDuration(value)
-		case "metrics-every":
-			f.MetricsEvery, err = time.ParseDuration(value)
-		case "bind-wait":
-			f.BindWait, err = time.ParseDuration(value)
-		case "workers":
-			f.Workers, err = strconv.Atoi(value)
-		default:
-			rest = append(rest, item)
+		name, value, _ := strings.Cut(item, "=")
+		err := errors.New("unknown")
+		if flag := flags[name]; flag != nil {
+			*flag, err = true, nil
+		} else if d := times[name]; d != nil {
+			*d, err = time.ParseDuration(value)
+		} else if n := numbers[name]; n != nil {
+			*n, err = strconv.Atoi(value)
 		}
 		if err != nil {
 			return f, fmt.Errorf("parse fault %q: %w", item, err)
 		}
 	}
-	f.Gateway = strings.Join(rest, ",")
 	return f, nil
 }
 

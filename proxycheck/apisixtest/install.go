@@ -52,6 +52,7 @@ func Install(t testing.TB, version, fault string) (root string) {
 		write(t, filepath.Join(home, name), text)
 	}
 	write(t, filepath.Join(root, faultFile), fault)
+	write(t, filepath.Join(root, openRestyFile), openRestyOf(version))
 	for link, target := range map[string]string{
 		"usr/local/apisix/bin/apisix":           exe,
 		"usr/bin/apisix":                        "../local/apisix/bin/apisix",
@@ -67,6 +68,25 @@ func Install(t testing.TB, version, fault string) (root string) {
 		}
 	}
 	return root
+}
+
+// openRestyFile holds the OpenResty's version beside the programs of an install.
+const openRestyFile = "openresty-version"
+
+// openRestyOf is the OpenResty that the APISIX release was built on.
+func openRestyOf(version string) string {
+	if defaultsInLua(version) {
+		return "1.27.1.2"
+	}
+	if strings.HasPrefix(version, "3.9.") {
+		return "1.25.3.1"
+	}
+	return "1.21.4.1"
+}
+
+// SetOpenResty makes the OpenResty of the install one of another version.
+func SetOpenResty(t testing.TB, root, version string) {
+	write(t, filepath.Join(root, openRestyFile), version)
 }
 
 func write(t testing.TB, path, text string) {

@@ -12,13 +12,33 @@ var (
 	pluginName   = regexp.MustCompile(`(?m)^\s*"([^"]+)"`)
 )
 
-// LuaJIT is the luajit command, as far as it is used on its own: a script that
-// prints the plugin list of apisix/cli/config.lua.
+// LuaJIT is the luajit command, as far as it is used: for APISIX's command, and
+// for scripts that print the folder which that would write to or the plugin list
+// of apisix/cli/config.lua.
 func LuaJIT() int {
-	if len(os.Args) != 3 || os.Args[1] != "-e" || !strings.Contains(os.Args[2], `dofile("apisix/cli/config.lua").plugins`) {
-		fmt.Fprintf(os.Stderr, "luajit: this fake can't run %q\n", os.Args[1:])
-		return 1
+	args := os.Args[1:]
+	switch {
+	case len(args) == 1 && args[0] == "-v":
+		fmt.Println("LuaJIT 2.1.1723681758 -- Copyright (C) 2005-2023 Mike Pall. https://luajit.org/")
+		return 0
+	case len(args) > 0 && strings.HasSuffix(args[0], "apisix/cli/apisix.lua"):
+		return runCLI(args[0], args[1:])
+	case len(args) == 2 && args[0] == "-e" && strings.Contains(args[1], `package.loaded["apisix.cli.ops"] =`):
+		home, err := homeOf(cliLua)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "luajit:", err)
+			return 1
+		}
+		fmt.Println(home)
+		return 0
+	case len(args) == 2 && args[0] == "-e" && strings.Contains(args[1], `dofile("apisix/cli/config.lua").plugins`):
+		return printPlugins()
 	}
+	fmt.Fprintf(os.Stderr, "luajit: this fake can't run %q\n", args)
+	return 1
+}
+
+func printPlugins() int {
 	file, err := os.ReadFile("apisix/cli/config.lua")
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "luajit: cannot open apisix/cli/config.lua: %v\n", err)

@@ -1,8 +1,12 @@
 package apisixtest
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -11,7 +15,6 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -24,70 +27,43 @@ const (
 	rootEnv = "ARMREPRO_FAKE_APISIX_ROOT"
 )
 
-// OpenResty is the openresty command: it prints its version, signals a running
-// master, or becomes one. It returns the exit code.
+// OpenResty is the openresty command: it prints its version, or becomes a
+// master. It returns the exit code.
 func OpenResty() int {
-	opts := map[string]string{}
-	args := os.Args[1:]
-	for i := 0; i < len(args); i++ {
-		switch args[i] {
-		case "-v", "-V", "-t", "-q":
-			opts[args[i]] = "yes"
-		case "-p", "-c", "-g", "-s":
-			if i+1 < len(args) {
-				opts[args[i]] = args[i+1]
-				i++
-			}
-		}
+	if err := runOpenResty(); err != nil {
+		fmt.Fprintln(os.Stderr, "nginx: [alert]", err)
+		return 1
+	}
+	return 0
+}
+
+func runOpenResty() error {
+	fs := flag.NewFlagSet("openresty", flag.ContinueOnError)
+	showVersion := fs.Bool("V", false, "")
+	home, conf := fs.String("p", "", ""), fs.String("c", "", "")
+	fs.String("g", "", "")
+	if err := fs.Parse(os.Args[1:]); err != nil {
+		return err
 	}
 	self, err := exec.LookPath(os.Args[0])
 	if err == nil {
 		self, err = filepath.Abs(self)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "nginx: [alert]", err)
-		return 1
-	}
-	switch {
-	case opts["-v"] != "" || opts["-V"] != "":
-		fmt.Fprintf(os.Stderr, "nginx version: openresty/1.27.1.2\nconfigure arguments: --prefix=%s/nginx --with-http_stub_status_module\n", filepath.Dir(filepath.Dir(self)))
-		return 0
-	case opts["-s"] != "":
-		return signalMaster(opts["-p"], opts["-s"])
-	case opts["-t"] != "":
-		return 0
+		return err
 	}
 	root, err := installRoot(self)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "nginx: [alert]", err)
-		return 1
+		return err
 	}
-	title := fmt.Sprintf("nginx: master process %s -p %s -c %s", self, opts["-p"], opts["-c"])
-	env := append(os.Environ(), roleEnv+"=master", homeEnv+"="+opts["-p"], rootEnv+"="+root)
-	err = syscall.Exec("/proc/self/exe", []string{title}, env)
-	fmt.Fprintln(os.Stderr, "nginx: [alert]", err)
-	return 1
-}
-
-// signalMaster is openresty -s.
-func signalMaster(home, name string) int {
-	path := filepath.Join(home, "logs/nginx.pid")
-	file, err := os.ReadFile(path)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "nginx: [error] open() %q failed (2: No such file or directory)\n", path)
-		return 1
+	if *showVersion {
+		version, err := os.ReadFile(filepath.Join(root, openRestyFile))
+		fmt.Fprintf(os.Stderr, "nginx version: openresty/%s\nconfigure arguments: --prefix=%s/nginx --with-http_stub_status_module --add-module=../ngx_lua-0.10.26 --add-module=../apisix-nginx-module-1.19.8\n", version, filepath.Dir(filepath.Dir(self)))
+		return err
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(file)))
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "nginx: [error] invalid PID number %q in %q\n", file, path)
-		return 1
-	}
-	sig := map[string]syscall.Signal{"stop": syscall.SIGTERM, "quit": syscall.SIGQUIT, "reload": syscall.SIGHUP}[name]
-	if err := syscall.Kill(pid, sig); err != nil {
-		fmt.Fprintf(os.Stderr, "nginx: [alert] kill(%d, %d) failed (%v)\n", pid, sig, err)
-		return 1
-	}
-	return 0
+	title := fmt.Sprintf("nginx: master process %s -p %s -c %s", self, *home, *conf)
+	env := append(os.Environ(), roleEnv+"=master", homeEnv+"="+*home, rootEnv+"="+root)
+	return syscall.Exec("/proc/self/exe", []string{title}, env)
 }
 
 // master is the state of a running master process.
@@ -96,51 +72,91 @@ type master struct {
 	conf    *config
 	faults  Faults
 	workers int
-	files   []*os.File // the listening sockets that workers inherit
-	socket  net.Listener
+	// sockets are the listening sockets by address: one for all workers, or
+	// one each with reuseport.
+	sockets map[string][]*os.File
+	events  net.Listener
 	ended   chan *exec.Cmd
-	living  map[*exec.Cmd]string // by title
+	living  map[*exec.Cmd]*child
 }
+
+// child is a process of a master. One that was told to quit isn't replaced.
+type child struct {
+	title    string
+	index    int // of a worker
+	quitting bool
+}
+
+// workerTitle is how nginx titles a worker.
+const workerTitle = "nginx: worker process"
 
 // runMaster is a master process from its first line to its exit code.
 func runMaster() int {
-	m := &master{home: os.Getenv(homeEnv), ended: make(chan *exec.Cmd), living: map[*exec.Cmd]string{}}
+	m := &master{
+		home: os.Getenv(homeEnv), sockets: map[string][]*os.File{},
+		ended: make(chan *exec.Cmd), living: map[*exec.Cmd]*child{},
+	}
 	if err := m.prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "nginx:", err)
 		return 1
 	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP)
-	for range m.workers {
-		m.spawn("worker", workerTitle)
-	}
-	m.spawn("helper", "nginx: privileged agent process")
-	if isV3(m.conf.version) {
-		m.spawn("helper", "nginx: cache manager process")
-	}
+	m.spawnAll()
 	for {
 		select {
 		case sig := <-signals:
 			if sig == syscall.SIGHUP {
+				m.reload()
 				continue
 			}
-			m.stop()
+			m.stop(sig)
 			return 0
 		case cmd := <-m.ended:
-			title := m.living[cmd]
+			c := m.living[cmd]
 			delete(m.living, cmd)
-			if cmd.ProcessState.ExitCode() == 2 {
-				m.log("alert", "%s %d exited with fatal code 2 and cannot be respawned", title, cmd.Process.Pid)
-			} else if title == workerTitle {
-				m.log("alert", "worker process %d exited on signal 11", cmd.Process.Pid)
-				m.spawn("worker", workerTitle)
+			switch {
+			case c.quitting:
+			case cmd.ProcessState.ExitCode() == 2:
+				logTo(m.home, "alert", "%s %d exited with fatal code 2 and cannot be respawned", c.title, cmd.Process.Pid)
+			case c.title == workerTitle:
+				logTo(m.home, "alert", "worker process %d exited on signal 11", cmd.Process.Pid)
+				m.spawn("worker", c.title, c.index)
 			}
 		}
 	}
 }
 
-// workerTitle is how nginx titles a worker.
-const workerTitle = "nginx: worker process"
+// reload starts new processes with the configuration as it is now, and has the
+// old ones finish what they do.
+func (m *master) reload() {
+	before := maps.Clone(m.living)
+	listens, err := m.readNginxConf()
+	if err == nil {
+		m.conf, err = readConfig(m.home)
+	}
+	if err == nil {
+		err = m.bindAll(listens)
+	}
+	if err != nil {
+		logTo(m.home, "emerg", "%v", err)
+		return
+	}
+	m.spawnAll()
+	m.end(before, syscall.SIGQUIT)
+}
+
+// end tells children to end: workers by sig, the others at once.
+func (m *master) end(children map[*exec.Cmd]*child, sig os.Signal) {
+	for cmd, c := range children {
+		c.quitting = true
+		if c.title == workerTitle {
+			_ = cmd.Process.Signal(sig)
+		} else {
+			_ = cmd.Process.Kill()
+		}
+	}
+}
 
 func (m *master) prepare() error {
 	var err error
@@ -156,7 +172,7 @@ func (m *master) prepare() error {
 		}
 	}
 	if m.faults.MissingModule {
-		m.log("error", "init_by_lua error: %s/apisix/init.lua:23: module 'resty.radixtree' not found:\n\tno field package.preload['resty.radixtree']\n\tno file '%s/deps/share/lua/5.1/resty/radixtree.lua'", m.home, m.home)
+		logTo(m.home, "error", "init_by_lua error: %s/apisix/init.lua:23: module 'resty.radixtree' not found:\n\tno field package.preload['resty.radixtree']\n\tno file '%s/deps/share/lua/5.1/resty/radixtree.lua'", m.home, m.home)
 		return errors.New("[error] init_by_lua error")
 	}
 	time.Sleep(m.faults.SlowStart)
@@ -171,18 +187,18 @@ func (m *master) prepare() error {
 }
 
 var (
-	listenLine  = regexp.MustCompile(`(?m)^\s*listen ([0-9.]+:[0-9]+)`)
+	listenLine  = regexp.MustCompile(`(?m)^\s*listen ([0-9.]+:[0-9]+)(.*);`)
 	workersLine = regexp.MustCompile(`(?m)^worker_processes (\w+);`)
 )
 
 // readNginxConf reads what init wrote, which is all that nginx itself reads.
-func (m *master) readNginxConf() (listens []string, err error) {
+func (m *master) readNginxConf() (listens []listen, err error) {
 	file, err := os.ReadFile(filepath.Join(m.home, "conf/nginx.conf"))
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range listenLine.FindAllSubmatch(file, -1) {
-		listens = append(listens, string(l[1]))
+		listens = append(listens, listen{string(l[1]), bytes.Contains(l[2], []byte("reuseport"))})
 	}
 	m.workers = runtime.NumCPU()
 	if w := workersLine.FindSubmatch(file); w != nil && string(w[1]) != "auto" {
@@ -196,9 +212,8 @@ func (m *master) readNginxConf() (listens []string, err error) {
 	return listens, nil
 }
 
-// bindAll opens the sockets, trying five times as nginx does. All of TCP are
-// opened with SO_REUSEPORT, which lets another instance share them unnoticed.
-func (m *master) bindAll(listens []string) error {
+// bindAll opens the sockets that aren't open, trying five times as nginx does.
+func (m *master) bindAll(listens []listen) error {
 	for attempt := 1; ; attempt++ {
 		err := m.bindOnce(listens)
 		if err == nil {
@@ -212,69 +227,80 @@ func (m *master) bindAll(listens []string) error {
 	}
 }
 
-func (m *master) bindOnce(listens []string) error {
-	for _, f := range m.files {
-		f.Close()
-	}
-	m.files = nil
-	for _, addr := range listens {
-		f, err := listenReuse(addr)
-		if err != nil {
-			return fmt.Errorf("[emerg] bind() to %s failed (98: Address already in use)", addr)
+func (m *master) bindOnce(listens []listen) error {
+	for _, l := range listens {
+		count := 1
+		if l.reuseport {
+			count = m.workers
 		}
-		m.files = append(m.files, f)
+		for len(m.sockets[l.address]) < count {
+			f, err := l.open()
+			if err != nil {
+				return fmt.Errorf("[emerg] bind() to %s failed (98: Address already in use)", l.address)
+			}
+			m.sockets[l.address] = append(m.sockets[l.address], f)
+		}
 	}
-	if usesEventsSocket(m.conf.version) {
+	if m.events == nil && usesEventsSocket(m.conf.version) {
 		path := filepath.Join(m.home, eventsSocket)
 		l, err := net.Listen("unix", path)
 		if err != nil {
 			return fmt.Errorf("[emerg] bind() to unix:%s failed (98: Address already in use)", path)
 		}
-		m.socket = l
+		m.events = l
 	}
 	return nil
 }
 
-func listenReuse(addr string) (*os.File, error) {
-	a, err := net.ResolveTCPAddr("tcp4", addr)
+// open opens a socket. With reuseport another instance can share the address
+// unnoticed.
+func (l listen) open() (*os.File, error) {
+	cfg := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
+		if !l.reuseport {
+			return nil
+		}
+		var err error
+		if controlErr := conn.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+		}); controlErr != nil {
+			return controlErr
+		}
+		return err
+	}}
+	listener, err := cfg.Listen(context.Background(), "tcp4", l.address)
 	if err != nil {
 		return nil, err
 	}
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
+	defer listener.Close()
+	return listener.(*net.TCPListener).File()
+}
+
+// spawnAll starts what a master of this version has.
+func (m *master) spawnAll() {
+	for i := range m.workers {
+		m.spawn("worker", workerTitle, i)
 	}
-	sa := &unix.SockaddrInet4{Port: a.Port}
-	copy(sa.Addr[:], a.IP.To4())
-	err = errors.Join(
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1),
-	)
-	if err == nil {
-		err = unix.Bind(fd, sa)
+	m.spawn("helper", "nginx: privileged agent process", 0)
+	if isV3(m.conf.version) {
+		m.spawn("helper", "nginx: cache manager process", 0)
 	}
-	if err == nil {
-		err = unix.Listen(fd, 511)
-	}
-	if err != nil {
-		unix.Close(fd)
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), addr), nil
 }
 
 // spawn starts a child in this process's group, as nginx does.
-func (m *master) spawn(role, title string) {
+func (m *master) spawn(role, title string, index int) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{title}
 	cmd.Env = append(os.Environ(), roleEnv+"="+role)
 	cmd.Stderr = os.Stderr
-	cmd.ExtraFiles = m.files
+	for _, l := range m.conf.listens() {
+		sockets := m.sockets[l.address]
+		cmd.ExtraFiles = append(cmd.ExtraFiles, sockets[index%len(sockets)])
+	}
 	if err := cmd.Start(); err != nil {
-		m.log("alert", "fork() failed: %v", err)
+		logTo(m.home, "alert", "fork() failed: %v", err)
 		return
 	}
-	m.living[cmd] = title
+	m.living[cmd] = &child{title: title, index: index}
 	go func() {
 		_ = cmd.Wait()
 		m.ended <- cmd
@@ -282,25 +308,19 @@ func (m *master) spawn(role, title string) {
 }
 
 // stop ends the children, then whatever would be left behind.
-func (m *master) stop() {
-	for cmd := range m.living {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-	}
+func (m *master) stop(sig os.Signal) {
+	m.end(m.living, sig)
 	for len(m.living) > 0 {
 		delete(m.living, <-m.ended)
 	}
 	time.Sleep(m.faults.StopDelay)
-	if m.socket != nil {
-		m.socket.Close()
+	if m.events != nil {
+		m.events.Close()
 	}
 	os.Remove(filepath.Join(m.home, "logs/nginx.pid"))
 }
 
-// log writes to logs/error.log as nginx does.
-func (m *master) log(level, format string, args ...any) {
-	logTo(m.home, level, format, args...)
-}
-
+// logTo writes to logs/error.log as nginx does.
 func logTo(home, level, format string, args ...any) {
 	f, err := os.OpenFile(filepath.Join(home, "logs/error.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {

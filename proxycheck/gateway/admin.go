@@ -1,17 +1,25 @@
 package gateway
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"armrepro/proxycheck/etcdhttp"
 )
 
 const (
@@ -19,225 +27,166 @@ const (
 	adminPath = "/apisix/admin/"
 	// maxBody bounds the body of a request in bytes, as APISIX does.
 	maxBody = 1536 << 10
-	// etcdDown is what APISIX says when no etcd answers.
-	etcdDown = "has no healthy etcd endpoint available"
 )
 
 // admin is the Admin API: the routes, and the list of plugins.
 type admin struct {
-	etcd    *etcd
-	prefix  string // of the routes' keys, such as /apisix/routes/
-	dialect Dialect
-	key     string
-	server  []string
-	log     zerolog.Logger
-	// forced is the fault admin-status, 0 without it.
-	forced int
+	etcd   *etcd
+	prefix string // of the routes' keys, such as /apisix/routes/
+	key    string
+	server []string
+	log    zerolog.Logger
+}
+
+// AdminHeaders are on every answer of the Admin API to an address that may ask.
+var AdminHeaders = http.Header{
+	"Access-Control-Allow-Origin":      {"*"},
+	"Access-Control-Allow-Credentials": {"true"},
+	"Access-Control-Expose-Headers":    {"*"},
+	"Access-Control-Max-Age":           {"3600"},
 }
 
 func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	conn := begin(w, r, a.server)
-	switch ip := net.ParseIP(conn.ip); {
-	case a.forced != 0:
-		a.fault(w)
-		return
-	case ip == nil || !ip.IsLoopback():
-		writePage(w, http.StatusForbidden)
+	if ip := net.ParseIP(conn.ip); ip == nil || !ip.IsLoopback() {
+		WritePage(w, http.StatusForbidden, Name)
 		return
 	}
-	for name, value := range map[string]string{
-		"Access-Control-Allow-Origin":      "*",
-		"Access-Control-Allow-Credentials": "true",
-		"Access-Control-Expose-Headers":    "*",
-		"Access-Control-Max-Age":           "3600",
-	} {
-		w.Header().Set(name, value)
-	}
-	switch given := r.Header.Get("X-API-KEY"); {
-	case given == "":
-		a.unauthorized(w, "missing apikey")
-	case subtle.ConstantTimeCompare([]byte(given), []byte(a.key)) != 1:
-		a.unauthorized(w, "wrong apikey")
-	default:
-		a.route(w, r)
-	}
+	maps.Copy(w.Header(), AdminHeaders)
+	status, answer := a.answer(w, r)
+	WriteJSON(w, status, "application/json", answer)
 }
 
-// fault answers with the status that was asked for.
-func (a *admin) fault(w http.ResponseWriter) {
-	switch a.forced {
-	case http.StatusUnauthorized:
-		a.unauthorized(w, "wrong apikey")
-	case http.StatusForbidden:
-		writePage(w, http.StatusForbidden)
-	default:
-		a.write(w, a.forced, object{"error_msg": etcdDown})
-	}
-}
-
-// unauthorized answers 401. Only 3.x says why.
-func (a *admin) unauthorized(w http.ResponseWriter, why string) {
-	answer := object{"error_msg": "failed to check token"}
-	if a.dialect == V3 {
-		answer["description"] = why
-	}
-	a.write(w, http.StatusUnauthorized, answer)
-}
-
-// route finds the resource and the method.
-func (a *admin) route(w http.ResponseWriter, r *http.Request) {
+func (a *admin) answer(w http.ResponseWriter, r *http.Request) (status int, answer any) {
+	given := r.Header.Get("X-API-KEY")
 	resource, id, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, adminPath), "/")
 	switch {
+	case given == "":
+		return http.StatusUnauthorized, object{"error_msg": "failed to check token", "description": "missing apikey"}
+	case subtle.ConstantTimeCompare([]byte(given), []byte(a.key)) != 1:
+		return http.StatusUnauthorized, object{"error_msg": "failed to check token", "description": "wrong apikey"}
 	case resource == "plugins" && id == "list" && r.Method == http.MethodGet:
-		a.write(w, http.StatusOK, plugins)
+		return http.StatusOK, plugins
 	case resource != "routes":
-		message := "not found"
-		if a.dialect == V3 {
-			message = "Unsupported resource type: " + resource
-		}
-		a.write(w, http.StatusNotFound, object{"error_msg": message})
-	case r.Method == http.MethodPut:
-		a.put(w, r, id)
-	case r.Method == http.MethodGet && id == "":
-		a.list(w, r)
-	case r.Method == http.MethodGet:
-		a.get(w, r, id)
-	case r.Method == http.MethodDelete:
-		a.remove(w, r, id)
-	default:
-		a.write(w, http.StatusNotFound, object{"error_msg": "not found"})
+		return http.StatusNotFound, object{"error_msg": "Unsupported resource type: " + resource}
 	}
+	var value object
+	if r.Method == http.MethodPut {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if err == nil && len(body) > 0 {
+			value, err = parseObject(body)
+		}
+		if err != nil {
+			return http.StatusBadRequest, object{"error_msg": "invalid request body: " + err.Error(), "req_body": string(body)}
+		}
+	}
+	w.Header()["X-API-VERSION"] = []string{"v3"}
+	status, answer, err := a.route(r, id, value)
+	if err != nil {
+		a.log.Warn().Err(err).Msg("the Admin API cannot reach etcd")
+		return http.StatusServiceUnavailable, object{"error_msg": "has no healthy etcd endpoint available"}
+	}
+	return status, answer
 }
 
-func (a *admin) put(w http.ResponseWriter, r *http.Request, id string) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+// route does what is asked of the route id, or of all of them without an id. An
+// error is etcd's.
+func (a *admin) route(r *http.Request, id string, value object) (status int, answer any, err error) {
+	switch {
+	case r.Method == http.MethodPut:
+		return a.put(r.Context(), id, value)
+	case r.Method == http.MethodGet && id == "":
+		return a.list(r.Context())
+	case r.Method == http.MethodGet:
+		s, found, err := a.read(r.Context(), id)
+		if !found {
+			return http.StatusNotFound, keyNotFound, err
+		}
+		return http.StatusOK, s, err
+	case r.Method == http.MethodDelete:
+		found := validID(id)
+		if found {
+			found, err = a.etcd.remove(r.Context(), a.prefix+id)
+		}
+		if !found {
+			return http.StatusNotFound, keyNotFound, err
+		}
+		return http.StatusOK, object{"deleted": "1", "key": a.prefix + id}, nil
+	}
+	return http.StatusNotFound, object{"error_msg": "not found"}, nil
+}
+
+var keyNotFound = object{"message": "Key not found"}
+
+func (a *admin) put(ctx context.Context, id string, value object) (status int, answer any, err error) {
+	if err := checkRoute(value, id); err != nil {
+		return http.StatusBadRequest, object{"error_msg": err.Error()}, nil
+	}
+	before, found, err := a.read(ctx, id)
 	if err != nil {
-		a.write(w, http.StatusBadRequest, object{"error_msg": "invalid request body: " + err.Error()})
-		return
-	}
-	if len(body) == 0 {
-		a.reject(w, errors.New("missing configurations"))
-		return
-	}
-	value, err := parseObject(body)
-	if err != nil {
-		a.write(w, http.StatusBadRequest, object{
-			"error_msg": "invalid request body: " + err.Error(), "req_body": string(body),
-		})
-		return
-	}
-	if err := checkRoute(value, id, a.dialect); err != nil {
-		a.reject(w, err)
-		return
-	}
-	before, found, err := a.read(r, id)
-	if err != nil {
-		a.unavailable(w, err)
-		return
+		return 0, nil, err
 	}
 	now := time.Now().Unix()
 	value["create_time"], value["update_time"] = now, now
-	if created := before.value["create_time"]; created != nil {
-		value["create_time"] = created
-	}
-	a.dialect.complete(value)
-	if err := a.etcd.put(r.Context(), a.prefix+id, V3.encode(value)); err != nil {
-		a.unavailable(w, err)
-		return
-	}
-	status := http.StatusCreated
+	status = http.StatusCreated
 	if found {
 		status = http.StatusOK
+		if created := before.Value["create_time"]; created != nil {
+			value["create_time"] = created
+		}
 	}
-	a.answer(w, status, a.dialect.putAnswer(stored{key: a.prefix + id, value: value}))
+	err = a.etcd.put(ctx, a.prefix+id, Encode(value))
+	return status, object{"key": a.prefix + id, "value": value}, err
 }
 
 // checkRoute checks a route that is put under id, and writes the id into it.
-func checkRoute(value object, id string, d Dialect) error {
-	switch own := value["id"].(type) {
-	case nil:
-	case string:
-		if own != id {
-			return errors.New("wrong route id")
-		}
-	case json.Number:
-		if own.String() != id {
-			return errors.New("wrong route id")
-		}
-	default:
-		return errors.New(badID)
-	}
-	if id == "" {
+func checkRoute(value object, id string) error {
+	own := value["id"]
+	switch {
+	case value == nil:
+		return errors.New("missing configurations")
+	case own != nil && fmt.Sprint(own) != id:
+		return errors.New("wrong route id")
+	case id == "":
 		return errors.New("missing route id")
-	}
-	if !validID(id) {
-		return errors.New(badID)
+	case !validID(id):
+		return errors.New(`invalid configuration: property "id" validation failed: object matches none of the required`)
 	}
 	value["id"] = id
-	_, err := parseSpec(value, d)
+	_, err := parseSpec(Encode(value))
 	return err
 }
 
-const badID = `invalid configuration: property "id" validation failed: object matches none of the required`
+var idPattern = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,64}$`)
 
 // validID says whether APISIX takes id as the id of a route.
-func validID(id string) bool {
-	notInID := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') &&
-			r != '-' && r != '_' && r != '.'
-	}
-	return id != "" && len(id) <= 64 && !strings.ContainsFunc(id, notInID)
+func validID(id string) bool { return idPattern.MatchString(id) }
+
+// stored is a route as the Admin API shows it.
+type stored struct {
+	Key           string `json:"key"`
+	Value         object `json:"value"`
+	CreatedIndex  int64  `json:"createdIndex"`
+	ModifiedIndex int64  `json:"modifiedIndex"`
 }
 
-func (a *admin) get(w http.ResponseWriter, r *http.Request, id string) {
-	s, found, err := a.read(r, id)
-	switch {
-	case err != nil:
-		a.unavailable(w, err)
-	case !found:
-		a.notFound(w)
-	default:
-		a.answer(w, http.StatusOK, a.dialect.getAnswer(s))
-	}
-}
-
-func (a *admin) list(w http.ResponseWriter, r *http.Request) {
-	kvs, _, err := a.etcd.read(r.Context(), underPrefix(a.prefix))
-	if err != nil {
-		a.unavailable(w, err)
-		return
-	}
-	var all []stored
+func (a *admin) list(ctx context.Context) (status int, answer any, err error) {
+	kvs, _, err := a.etcd.read(ctx, etcdhttp.Under(a.prefix))
+	all := []stored{}
 	for _, kv := range kvs {
 		if s, ok := decode(kv); ok {
 			all = append(all, s)
 		}
 	}
-	a.answer(w, http.StatusOK, a.dialect.listAnswer(strings.TrimSuffix(a.prefix, "/"), all))
-}
-
-func (a *admin) remove(w http.ResponseWriter, r *http.Request, id string) {
-	if !validID(id) {
-		a.notFound(w)
-		return
-	}
-	found, err := a.etcd.remove(r.Context(), a.prefix+id)
-	switch {
-	case err != nil:
-		a.unavailable(w, err)
-	case !found:
-		a.notFound(w)
-	default:
-		a.answer(w, http.StatusOK, a.dialect.deleteAnswer(a.prefix+id))
-	}
+	return http.StatusOK, object{"list": all, "total": len(all)}, err
 }
 
 // read returns the route id from etcd.
-func (a *admin) read(r *http.Request, id string) (s stored, found bool, err error) {
+func (a *admin) read(ctx context.Context, id string) (s stored, found bool, err error) {
 	if !validID(id) {
 		return stored{}, false, nil
 	}
-	kvs, _, err := a.etcd.read(r.Context(), keyRange{Key: []byte(a.prefix + id)})
+	kvs, _, err := a.etcd.read(ctx, etcdhttp.Range{Key: []byte(a.prefix + id)})
 	if err != nil || len(kvs) == 0 {
 		return stored{}, false, err
 	}
@@ -249,33 +198,50 @@ func (a *admin) read(r *http.Request, id string) (s stored, found bool, err erro
 // are none.
 func decode(kv kv) (stored, bool) {
 	value, err := parseObject(kv.Value)
-	return stored{
-		key: string(kv.Key), value: value, created: kv.CreateRevision, changed: kv.ModRevision,
-	}, err == nil
+	return stored{string(kv.Key), value, kv.CreateRevision, kv.ModRevision}, err == nil
 }
 
-func (a *admin) notFound(w http.ResponseWriter) {
-	a.answer(w, http.StatusNotFound, object{"message": "Key not found"})
-}
-
-func (a *admin) reject(w http.ResponseWriter, err error) {
-	a.answer(w, http.StatusBadRequest, object{"error_msg": err.Error()})
-}
-
-// unavailable answers for an etcd that did not.
-func (a *admin) unavailable(w http.ResponseWriter, err error) {
-	a.log.Warn().Err(err).Msg("the Admin API cannot reach etcd")
-	a.answer(w, http.StatusServiceUnavailable, object{"error_msg": etcdDown})
-}
-
-// answer is write with the header that 3.x adds once it has read the request.
-func (a *admin) answer(w http.ResponseWriter, status int, v any) {
-	if a.dialect == V3 {
-		w.Header()["X-API-VERSION"] = []string{fmt.Sprint(a.dialect)}
+// Encode writes v as APISIX's JSON library does, with a line end.
+func Encode(v any) []byte {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		// Only values that JSON has are ever passed in.
+		return []byte("{}\n")
 	}
-	a.write(w, status, v)
+	return buf.Bytes()
 }
 
-func (a *admin) write(w http.ResponseWriter, status int, v any) {
-	writeJSON(w, status, "application/json", a.dialect.encode(v))
+// statusTexts are nginx's where they differ from net/http's.
+var statusTexts = map[int]string{
+	clientGone:                    "Client Closed Request",
+	http.StatusServiceUnavailable: "Service Temporarily Unavailable",
+	http.StatusGatewayTimeout:     "Gateway Time-out",
+}
+
+// WritePage answers with nginx's kind of error page, in the name of server.
+func WritePage(w http.ResponseWriter, code int, server string) {
+	title := fmt.Sprintf("%d %s", code, cmp.Or(statusTexts[code], http.StatusText(code)))
+	page := "<html>\r\n<head><title>" + title + "</title></head>\r\n<body>\r\n<center><h1>" + title +
+		"</h1></center>\r\n<hr><center>" + server + "</center>\r\n</body>\r\n</html>\r\n"
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(page)))
+	w.WriteHeader(code)
+	fmt.Fprint(w, page)
+}
+
+// writeError answers with APISIX's kind of error.
+func writeError(w http.ResponseWriter, code int, message string) {
+	WriteJSON(w, code, "text/plain; charset=utf-8", object{"error_msg": message})
+}
+
+// WriteJSON answers chunked, as APISIX does.
+func WriteJSON(w http.ResponseWriter, code int, contentType string, v any) {
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h["Transfer-Encoding"] = chunked
+	w.WriteHeader(code)
+	// An error is the client's going away, which net/http deals with.
+	_, _ = w.Write(Encode(v))
 }

@@ -17,13 +17,10 @@ const maxRequests = 1000
 type clientConn struct {
 	net.Conn
 	ip       string
-	in, out  atomic.Uint64
+	in, out  atomic.Uint64 // since the last answer
 	requests int
 	// bill takes the bytes since the last answer, if set.
 	bill *bandwidth
-	// billedIn and billedOut are what has been accounted for.
-	billedIn, billedOut uint64
-	state               http.ConnState
 }
 
 // bandwidth counts the bytes of one route and node.
@@ -43,13 +40,12 @@ func (c *clientConn) Write(b []byte) (int, error) {
 
 // settle accounts for the bytes of the answer that has just been sent.
 func (c *clientConn) settle() {
-	in, out := c.in.Load(), c.out.Load()
+	in, out := c.in.Swap(0), c.out.Swap(0)
 	if c.bill != nil {
-		c.bill.ingress.Add(float64(in - c.billedIn))
-		c.bill.egress.Add(float64(out - c.billedOut))
+		c.bill.ingress.Add(float64(in))
+		c.bill.egress.Add(float64(out))
 		c.bill = nil
 	}
-	c.billedIn, c.billedOut = in, out
 }
 
 // clientListener accepts clientConns.
@@ -80,45 +76,13 @@ func connOf(r *http.Request) *clientConn {
 	return conn
 }
 
-// connCounts are the figures of nginx's status page. A connection that has
-// sent no request yet is reading.
-type connCounts struct {
-	accepted, requests        atomic.Uint64
-	reading, writing, waiting atomic.Int64
-}
-
-// change follows a connection from one state to another. net/http calls it in
-// the goroutine that serves the connection.
-func (n *connCounts) change(conn net.Conn, to http.ConnState) {
-	c, ok := conn.(*clientConn)
-	if !ok {
-		return
-	}
-	switch to {
-	case http.StateNew:
-		n.accepted.Add(1)
-	case http.StateIdle, http.StateClosed:
-		c.settle()
-	}
-	if to != http.StateNew {
-		if gauge := n.gauge(c.state); gauge != nil {
-			gauge.Add(-1)
+// settleWhenIdle accounts for an answer once all of it has been sent, or its
+// connection has ended. net/http calls it in the goroutine that serves the
+// connection.
+func settleWhenIdle(conn net.Conn, to http.ConnState) {
+	if to == http.StateIdle || to == http.StateClosed {
+		if c, ok := conn.(*clientConn); ok {
+			c.settle()
 		}
 	}
-	c.state = to
-	if gauge := n.gauge(to); gauge != nil {
-		gauge.Add(1)
-	}
-}
-
-func (n *connCounts) gauge(s http.ConnState) *atomic.Int64 {
-	switch s {
-	case http.StateNew:
-		return &n.reading
-	case http.StateActive:
-		return &n.writing
-	case http.StateIdle:
-		return &n.waiting
-	}
-	return nil
 }

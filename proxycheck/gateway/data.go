@@ -33,16 +33,9 @@ var (
 type dataPlane struct {
 	routes    *routes
 	metrics   *metrics
-	conns     *connCounts
-	dialect   Dialect
 	server    []string // the header Server
 	port      []string // the header X-Forwarded-Port
 	transport *http.Transport
-	// admin is the Admin API if it is on this port, else nil.
-	admin http.Handler
-	// dieAfter and die are the fault die-after-requests.
-	dieAfter uint64
-	die      func()
 }
 
 func newTransport() *http.Transport {
@@ -73,23 +66,15 @@ func begin(w http.ResponseWriter, r *http.Request, server []string) *clientConn 
 }
 
 func (d *dataPlane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	requests := d.conns.requests.Add(1)
-	if requests == d.dieAfter {
-		d.die()
-	}
-	if d.admin != nil && strings.HasPrefix(r.URL.Path, adminPath) {
-		d.admin.ServeHTTP(w, r)
-		return
-	}
 	conn := begin(w, r, d.server)
 	start := time.Now()
 	rt := d.routes.table.Load().find(r.URL.Path)
-	if rt == nil || start.Before(rt.from) {
-		writeError(w, http.StatusNotFound, "text/plain; charset=utf-8", "404 Route Not Found")
+	if rt == nil {
+		writeError(w, http.StatusNotFound, "404 Route Not Found")
 		return
 	}
 	code, node, upstream := d.serve(w, r, rt, conn, start)
-	if rt.prometheus {
+	if rt.prometheus != nil {
 		d.metrics.observe(rt, node, conn, code, time.Since(start), upstream)
 	}
 }
@@ -99,14 +84,14 @@ func (d *dataPlane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (d *dataPlane) serve(w http.ResponseWriter, r *http.Request, rt *route, conn *clientConn, now time.Time) (int, *balanced, time.Duration) {
 	if l := rt.limiter; l != nil {
 		left, end, ok := l.take(conn.ip, now)
-		l.header(w.Header(), d.dialect, left, end, now, ok)
+		l.header(w.Header(), left, end, now)
 		if !ok {
-			if l.message != "" {
-				writeError(w, l.rejected, "text/plain; charset=utf-8", l.message)
+			if l.Message != "" {
+				writeError(w, l.Rejected, l.Message)
 			} else {
-				writePage(w, l.rejected)
+				WritePage(w, l.Rejected, Name)
 			}
-			return l.rejected, nil, 0
+			return l.Rejected, nil, 0
 		}
 	}
 	asked := time.Now()
@@ -166,7 +151,7 @@ func (d *dataPlane) failed(w http.ResponseWriter, node *balanced, err error) int
 	if node != nil {
 		w.Header()["X-APISIX-Upstream-Status"] = []string{strconv.Itoa(code)}
 	}
-	writePage(w, code)
+	WritePage(w, code, Name)
 	return code
 }
 

@@ -17,7 +17,7 @@ import (
 // startRoute starts a gateway whose only route leads everything to nodes.
 func startRoute(t *testing.T, nodes ...string) *Server {
 	t.Helper()
-	s := startTest(t, testConfig(t, V3))
+	s := startTest(t, testConfig(t))
 	mustPut(t, s, "1", plainBody("/*", nodes...))
 	await(t, "the route", func() bool { return s.routes.table.Load().find("/") != nil })
 	return s
@@ -219,7 +219,7 @@ func TestSpreadsByWeight(t *testing.T) {
 	for i := range nodes {
 		nodes[i] = startHandler(t, func(http.ResponseWriter, *http.Request) { counts[i].Add(1) })
 	}
-	s := startTest(t, testConfig(t, V2))
+	s := startTest(t, testConfig(t))
 	mustPut(t, s, "1", strings.Replace(plainBody("/*", nodes[0], nodes[1]), nodes[0]+`":1`, nodes[0]+`":3`, 1))
 	await(t, "the route", func() bool { return s.routes.table.Load().find("/") != nil })
 	for range 40 {
@@ -240,7 +240,7 @@ func TestClientGone(t *testing.T) {
 		<-r.Context().Done()
 		close(gone)
 	})
-	s := startTest(t, testConfig(t, V3))
+	s := startTest(t, testConfig(t))
 	mustPut(t, s, "1", pluginBody("/hello", 100, upstream))
 	await(t, "the route", func() bool { return s.routes.table.Load().find("/hello") != nil })
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "http://"))

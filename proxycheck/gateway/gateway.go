@@ -1,25 +1,25 @@
-// Package gateway is a small gateway for machines that have no APISIX, and for
-// tests. It does what the two scenarios need in the way APISIX does it: the
-// Admin API in the dialects of 2.x and 3.x, routes kept in etcd and followed
-// through its HTTP/JSON gateway, the plugins limit-count and prometheus, and
-// nginx's handling of connections. What it does not know it refuses. It is not
-// APISIX and names itself on every answer.
+// Package gateway is a small gateway for machines that have no APISIX. It does
+// what the two scenarios need in the way APISIX 3.x does it: the Admin API,
+// routes kept in etcd and followed through its HTTP/JSON gateway, the plugins
+// limit-count and prometheus, and nginx's handling of connections. What it does
+// not know it refuses. It is not APISIX and names itself on every answer.
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	stdlog "log"
 	"net"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"armrepro/proxycheck/etcdhttp"
 )
 
 // Name is what the gateway calls itself in the header Server.
@@ -33,36 +33,24 @@ const (
 	DefaultPrefix           = "/apisix"
 )
 
-var (
-	// ErrEtcd is an etcd that cannot be reached.
-	ErrEtcd = errors.New("no etcd answers")
-	// ErrDied is the end of a worker by one of the faults.
-	ErrDied = errors.New("worker died, as asked for by a fault")
-)
+// ErrEtcd is an etcd that cannot be reached.
+var ErrEtcd = errors.New("no etcd answers")
 
 // Config says how the gateway runs. Every port may be 0 for any free one.
 type Config struct {
-	// Listen is the address of the data plane.
-	Listen string
-	// AdminListen is the address of the Admin API. Empty means that it is
-	// on the data plane's, where APISIX 2.x has it.
-	AdminListen string
-	// PrometheusListen is the address of the metrics; none if empty.
-	PrometheusListen string
-	// Etcd are the endpoints, such as http://127.0.0.1:2379.
-	Etcd []string
+	// Listen, AdminListen and PrometheusListen are the addresses of the
+	// routes, of the Admin API and of the metrics; APISIX's if empty.
+	Listen, AdminListen, PrometheusListen string
+	// Etcd is where the routes are kept.
+	Etcd etcdhttp.Config
 	// Prefix is what the keys in etcd begin with, DefaultPrefix if empty.
 	Prefix string
 	// AdminKey is the key that the Admin API wants, never empty.
 	AdminKey string
-	// Dialect is the Admin API's, V3 if zero.
-	Dialect Dialect
 	// Version follows Name in the header Server.
 	Version string
 	// Logger receives what happens. The zero Logger is silent.
 	Logger zerolog.Logger
-	// Faults make it fail on demand.
-	Faults Faults
 }
 
 // Server is a running gateway.
@@ -85,72 +73,46 @@ type Server struct {
 // API's last. ErrEtcd is in the error if no etcd answers, and the system's
 // error if a port is taken.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	if err := cfg.check(); err != nil {
+	s, err := newServer(cfg)
+	if err != nil {
 		return nil, fmt.Errorf("start the gateway: %w", err)
 	}
-	s := newServer(cfg)
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the gateway: %w", err), s.Close())
 	}
 	return s, nil
 }
 
-// check fills the defaults in and looks for what cannot work.
-func (cfg *Config) check() error {
-	if cfg.Prefix == "" {
-		cfg.Prefix = DefaultPrefix
+func newServer(cfg Config) (*Server, error) {
+	cfg.Listen = cmp.Or(cfg.Listen, DefaultListen)
+	cfg.AdminListen = cmp.Or(cfg.AdminListen, DefaultAdminListen)
+	cfg.PrometheusListen = cmp.Or(cfg.PrometheusListen, DefaultPrometheusListen)
+	cfg.Prefix = cmp.Or(cfg.Prefix, DefaultPrefix)
+	switch {
+	case !strings.HasPrefix(cfg.Prefix, "/") || strings.HasSuffix(cfg.Prefix, "/"):
+		return nil, fmt.Errorf("etcd prefix %q must begin with a slash and not end with one", cfg.Prefix)
+	case cfg.AdminKey == "":
+		return nil, errors.New("the admin key is empty")
 	}
-	if cfg.Dialect == 0 {
-		cfg.Dialect = V3
+	client, err := etcdhttp.New(cfg.Etcd)
+	if err != nil {
+		return nil, err
 	}
-	if !strings.HasPrefix(cfg.Prefix, "/") || strings.HasSuffix(cfg.Prefix, "/") {
-		return fmt.Errorf("etcd prefix %q does not begin, or does end, with a slash", cfg.Prefix)
-	}
-	if cfg.AdminKey == "" {
-		return errors.New("the admin key is empty")
-	}
-	if len(cfg.Etcd) == 0 {
-		return errors.New("no etcd endpoint given")
-	}
-	cfg.Etcd = slices.Clone(cfg.Etcd)
-	for i, endpoint := range cfg.Etcd {
-		u, err := url.Parse(endpoint)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return fmt.Errorf("etcd endpoint %q is no URL such as http://127.0.0.1:2379", endpoint)
-		}
-		cfg.Etcd[i] = strings.TrimSuffix(endpoint, "/")
-	}
-	return nil
-}
-
-func newServer(cfg Config) *Server {
-	e := newEtcd(cfg.Etcd)
+	e := &etcd{client}
 	keys := cfg.Prefix + "/routes/"
 	header := []string{Name + "/" + cfg.Version}
-	conns := &connCounts{}
-	s := &Server{
-		cfg: cfg,
-		routes: &routes{
-			etcd: e, prefix: keys, dialect: cfg.Dialect, log: cfg.Logger, hide: cfg.Faults.NotFoundFor,
-		},
-		admin: &admin{
-			etcd: e, prefix: keys, dialect: cfg.Dialect, key: cfg.AdminKey,
-			server: header, log: cfg.Logger, forced: cfg.Faults.AdminStatus,
+	rs := &routes{etcd: e, prefix: keys, log: cfg.Logger}
+	return &Server{
+		cfg:    cfg,
+		routes: rs,
+		admin:  &admin{etcd: e, prefix: keys, key: cfg.AdminKey, server: header, log: cfg.Logger},
+		data: &dataPlane{
+			routes: rs, metrics: newMetrics(rs.reachable.Load),
+			server: header, transport: newTransport(),
 		},
 		errs:   make(chan error, 1),
 		cancel: func() {},
-	}
-	s.data = &dataPlane{
-		routes:    s.routes,
-		metrics:   newMetrics(conns, s.routes.reachable.Load),
-		conns:     conns,
-		dialect:   cfg.Dialect,
-		server:    header,
-		transport: newTransport(),
-		dieAfter:  cfg.Faults.DieAfterRequests,
-		die:       s.die,
-	}
-	return s
+	}, nil
 }
 
 func (s *Server) start(ctx context.Context) error {
@@ -158,90 +120,37 @@ func (s *Server) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrEtcd, err)
 	}
-	if s.cfg.Faults.SlowStart > 0 {
-		sleep(ctx, s.cfg.Faults.SlowStart)
-	}
 	if err := s.listenAll(ctx); err != nil {
 		return err
 	}
 	following, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	s.following.Go(func() { s.routes.follow(following, revision) })
-	if after := s.cfg.Faults.DieAfter; after > 0 {
-		s.following.Go(func() {
-			if sleep(following, after); following.Err() == nil {
-				s.die()
-			}
-		})
-	}
 	return nil
 }
 
 // listenAll opens every port, and serves none before all are open.
 func (s *Server) listenAll(ctx context.Context) error {
-	if s.cfg.Faults.PortHeld {
-		holder, err := listen(ctx, s.cfg.Listen)
+	addresses := []string{s.cfg.Listen, s.cfg.PrometheusListen, s.cfg.AdminListen}
+	listeners := make([]net.Listener, len(addresses))
+	urls := make([]string, len(addresses))
+	for i, address := range addresses {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err != nil {
+			for _, opened := range listeners[:i] {
+				opened.Close()
+			}
 			return err
 		}
-		defer holder.Close()
-		s.cfg.Listen = holder.Addr().String()
+		listeners[i], urls[i] = clientListener{l}, "http://"+l.Addr().String()
 	}
-	var opened []net.Listener
-	for _, address := range []string{s.cfg.Listen, s.cfg.PrometheusListen, s.cfg.AdminListen} {
-		var l net.Listener
-		if address != "" {
-			var err error
-			if l, err = listen(ctx, address); err != nil {
-				closeAll(opened)
-				return err
-			}
-		}
-		opened = append(opened, l)
-	}
-	data, prometheus, admin := opened[0], opened[1], opened[2]
-
-	s.dataURL = "http://" + data.Addr().String()
-	s.data.port = []string{portOf(data.Addr())}
-	if admin == nil {
-		s.data.admin = s.admin
-		s.adminURL = s.dataURL
-	}
-	s.serve(data, s.data)
-	if prometheus != nil {
-		s.promURL = "http://" + prometheus.Addr().String() + metricsPath
-		s.serve(prometheus, s.data.metrics.handler(s.data.server))
-	}
-	if admin != nil {
-		s.adminURL = "http://" + admin.Addr().String()
-		s.serve(admin, s.admin)
-	}
+	s.dataURL, s.promURL, s.adminURL = urls[0], urls[1]+metricsPath, urls[2]
+	_, port, _ := net.SplitHostPort(listeners[0].Addr().String())
+	s.data.port = []string{port}
+	s.serve(listeners[0], s.data)
+	s.serve(listeners[1], s.data.metrics.handler(s.data.server))
+	s.serve(listeners[2], s.admin)
 	return nil
-}
-
-func closeAll(listeners []net.Listener) {
-	for _, l := range listeners {
-		if l != nil {
-			l.Close()
-		}
-	}
-}
-
-func listen(ctx context.Context, address string) (net.Listener, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	var cfg net.ListenConfig
-	l, err := cfg.Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	return clientListener{l}, nil
-}
-
-func portOf(a net.Addr) string {
-	_, port, _ := net.SplitHostPort(a.String())
-	return port
 }
 
 // serve answers on l until the gateway is closed.
@@ -251,13 +160,16 @@ func (s *Server) serve(l net.Listener, h http.Handler) {
 		ReadHeaderTimeout: time.Minute,
 		IdleTimeout:       time.Minute,
 		ConnContext:       withConn,
-		ConnState:         s.data.conns.change,
+		ConnState:         settleWhenIdle,
 		ErrorLog:          stdlog.New(debugWriter{s.cfg.Logger}, "", 0),
 	}
 	s.servers = append(s.servers, server)
 	s.following.Go(func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			s.fail(fmt.Errorf("serve %s: %w", l.Addr(), err))
+			select {
+			case s.errs <- fmt.Errorf("serve %s: %w", l.Addr(), err):
+			default:
+			}
 		}
 	})
 }
@@ -276,42 +188,25 @@ func (s *Server) URL() string { return s.dataURL }
 // AdminURL is the base of the Admin API, without /apisix/admin.
 func (s *Server) AdminURL() string { return s.adminURL }
 
-// MetricsURL is where the metrics are, empty if nowhere.
+// MetricsURL is where the metrics are.
 func (s *Server) MetricsURL() string { return s.promURL }
 
 // Err delivers at most one error: the gateway has ended by itself. It is never
 // closed.
 func (s *Server) Err() <-chan error { return s.errs }
 
-func (s *Server) fail(err error) {
-	select {
-	case s.errs <- err:
-	default:
-	}
-}
-
-// die cuts every connection, as the death of a worker does.
-func (s *Server) die() {
-	s.fail(ErrDied)
-	s.closePorts()
-}
-
-func (s *Server) closePorts() {
-	for _, server := range s.servers {
-		// The listener's error says that it was closed before.
-		_ = server.Close()
-	}
-}
-
 // Close cuts every connection, stops the gateway and waits for what it has
 // started. The routes stay in etcd. A second call does nothing.
 func (s *Server) Close() error {
 	s.once.Do(func() {
 		s.cancel()
-		s.closePorts()
+		for _, server := range s.servers {
+			// The listener's error says that it was closed before.
+			_ = server.Close()
+		}
 		s.following.Wait()
 		s.data.transport.CloseIdleConnections()
-		s.routes.etcd.client.CloseIdleConnections()
+		s.routes.etcd.client.Close()
 	})
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"armrepro/embed"
+	"armrepro/proxycheck/etcdhttp"
 )
 
 const (
@@ -55,25 +56,21 @@ func TestMain(m *testing.M) {
 }
 
 // testConfig is a configuration on free ports and the shared etcd.
-func testConfig(t testing.TB, d Dialect) Config {
+func testConfig(t testing.TB) Config {
 	t.Helper()
 	s, err := sharedEtcd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{
+	return Config{
 		Listen:           "127.0.0.1:0",
+		AdminListen:      "127.0.0.1:0",
 		PrometheusListen: "127.0.0.1:0",
-		Etcd:             []string{s.Endpoint()},
+		Etcd:             etcdhttp.Config{Endpoints: []string{s.Endpoint()}},
 		Prefix:           fmt.Sprintf("/test-%d", prefixCount.Add(1)),
 		AdminKey:         testKey,
-		Dialect:          d,
 		Version:          "1.2.3",
 	}
-	if d == V3 {
-		cfg.AdminListen = "127.0.0.1:0"
-	}
-	return cfg
 }
 
 func startTest(t testing.TB, cfg Config) *Server {

@@ -8,13 +8,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"armrepro/proxycheck/etcdhttp"
 )
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
+func at(host string, port uint16, weight uint32) node { return node{host, port, &weight} }
+
 func TestBalancer(t *testing.T) {
 	t.Parallel()
-	b := newBalancer([]node{{"a", 1, 3}, {"b", 1, 0}, {"c", 1, 1}})
+	b := newBalancer([]node{at("a", 1, 3), at("b", 1, 0), at("c", 1, 1)})
 	var order []string
 	for range 8 {
 		order = append(order, b.next().host)
@@ -22,7 +26,7 @@ func TestBalancer(t *testing.T) {
 	if got := strings.Join(order, ""); got != "aacaaaca" {
 		t.Errorf("picked %s", got)
 	}
-	if n := newBalancer([]node{{"b", 1, 0}}).next(); n != nil {
+	if n := newBalancer([]node{at("b", 1, 0)}).next(); n != nil {
 		t.Errorf("picked %+v, which has no weight", n)
 	}
 	first := b.next()
@@ -37,7 +41,7 @@ func TestBalancer(t *testing.T) {
 
 func TestLimiter(t *testing.T) {
 	t.Parallel()
-	l := newLimiter(&limitSpec{count: 2, window: 60})
+	l := newLimiter(&limitSpec{Count: 2, Seconds: 60})
 	for _, step := range []struct {
 		client string
 		after  time.Duration
@@ -61,7 +65,7 @@ func TestLimiter(t *testing.T) {
 
 func TestLimiterForgets(t *testing.T) {
 	t.Parallel()
-	l := newLimiter(&limitSpec{count: 2, window: 60})
+	l := newLimiter(&limitSpec{Count: 2, Seconds: 60})
 	for i := range 3 * maxClients {
 		l.take(fmt.Sprint(i), epoch.Add(time.Duration(i)*time.Minute))
 	}
@@ -72,24 +76,16 @@ func TestLimiterForgets(t *testing.T) {
 
 func TestLimitHeaders(t *testing.T) {
 	t.Parallel()
-	l := newLimiter(&limitSpec{count: 2, window: 60, headers: true})
-	hidden := newLimiter(&limitSpec{count: 2, window: 60})
-	for _, test := range []struct {
-		l      *limiter
-		d      Dialect
-		passed bool
-		want   string
-	}{
-		{l, V2, true, "map[X-RateLimit-Limit:[2] X-RateLimit-Remaining:[1]]"},
-		{l, V2, false, "map[]"},
-		{l, V3, true, "map[X-RateLimit-Limit:[2] X-RateLimit-Remaining:[1] X-RateLimit-Reset:[3]]"},
-		{l, V3, false, "map[X-RateLimit-Limit:[2] X-RateLimit-Remaining:[1] X-RateLimit-Reset:[3]]"},
-		{hidden, V3, true, "map[]"},
+	l := newLimiter(&limitSpec{Count: 2, Seconds: 60, Headers: true})
+	hidden := newLimiter(&limitSpec{Count: 2, Seconds: 60})
+	for l, want := range map[*limiter]string{
+		l:      "map[X-RateLimit-Limit:[2] X-RateLimit-Remaining:[1] X-RateLimit-Reset:[3]]",
+		hidden: "map[]",
 	} {
 		h := http.Header{}
-		test.l.header(h, test.d, 1, epoch.Add(2100*time.Millisecond), epoch, test.passed)
-		if got := fmt.Sprint(map[string][]string(h)); got != test.want {
-			t.Errorf("%s, passed %v: %s, want %s", test.d, test.passed, got, test.want)
+		l.header(h, 1, epoch.Add(2100*time.Millisecond), epoch)
+		if got := fmt.Sprint(map[string][]string(h)); got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }
@@ -98,18 +94,20 @@ func TestTable(t *testing.T) {
 	t.Parallel()
 	all := map[string]*route{}
 	for id, s := range map[string]spec{
-		"exact":    {uri: "/hello"},
-		"short":    {uri: "/a*"},
-		"long":     {uri: "/a/b/*"},
-		"off":      {uri: "/off", disabled: true},
-		"minor":    {uri: "/twice", priority: 1},
-		"major":    {uri: "/twice", priority: 2},
-		"twice-b":  {uri: "/same*"},
-		"twice-a":  {uri: "/same*"},
-		"asterisk": {uri: "/literal/*"},
+		"exact":    {URI: "/hello"},
+		"short":    {URI: "/a*"},
+		"long":     {URI: "/a/b/*"},
+		"off":      {URI: "/off"},
+		"minor":    {URI: "/twice", Priority: 1},
+		"major":    {URI: "/twice", Priority: 2},
+		"twice-b":  {URI: "/same*"},
+		"twice-a":  {URI: "/same*"},
+		"asterisk": {URI: "/literal/*"},
 	} {
-		s.id = id
-		all[id] = &route{spec: &s}
+		if id != "off" {
+			s.Status = 1
+		}
+		all[id] = &route{spec: &s, id: id}
 	}
 	table := newTable(all)
 	got := map[string]string{}
@@ -130,7 +128,7 @@ func TestTable(t *testing.T) {
 
 func TestUnderPrefix(t *testing.T) {
 	t.Parallel()
-	r := underPrefix("/apisix/routes/")
+	r := etcdhttp.Under("/apisix/routes/")
 	if string(r.Key) != "/apisix/routes/" || string(r.RangeEnd) != "/apisix/routes0" {
 		t.Errorf("from %s to %s", r.Key, r.RangeEnd)
 	}
@@ -145,17 +143,5 @@ func TestValidID(t *testing.T) {
 		if validID(id) != want {
 			t.Errorf("%q: %v, want %v", id, !want, want)
 		}
-	}
-}
-
-func TestParseDialect(t *testing.T) {
-	t.Parallel()
-	for _, d := range []Dialect{V2, V3} {
-		if got, err := ParseDialect(d.String()); got != d || err != nil {
-			t.Errorf("%s: %s, %v", d, got, err)
-		}
-	}
-	if d, err := ParseDialect("v4"); err == nil {
-		t.Errorf("v4 was read as %s", d)
 	}
 }

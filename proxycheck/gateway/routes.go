@@ -4,26 +4,28 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"armrepro/proxycheck/etcdhttp"
 )
 
 // route is a route that the data plane serves.
 type route struct {
 	*spec
+	id string
 	// value is what etcd holds, to tell whether a route has changed.
 	value    []byte
 	balancer *balancer
 	limiter  *limiter
 	// label is the route's label on metrics.
 	label string
-	// from is when the route begins to be served: the fault not-found-for.
-	// Zero means at once.
-	from time.Time
 }
 
 // table is what the data plane looks routes up in. It never changes; another
@@ -40,7 +42,7 @@ func (t *table) find(path string) *route {
 		return r
 	}
 	for _, r := range t.prefixes {
-		if strings.HasPrefix(path, strings.TrimSuffix(r.uri, "*")) {
+		if strings.HasPrefix(path, strings.TrimSuffix(r.URI, "*")) {
 			return r
 		}
 	}
@@ -53,32 +55,28 @@ func newTable(routes map[string]*route) *table {
 	t := &table{exact: map[string]*route{}}
 	sorted := make([]*route, 0, len(routes))
 	for _, r := range routes {
-		if !r.disabled {
+		if r.Status == 1 {
 			sorted = append(sorted, r)
 		}
 	}
 	slices.SortFunc(sorted, func(a, b *route) int {
-		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.id, b.id))
+		return cmp.Or(len(b.URI)-len(a.URI), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.id, b.id))
 	})
 	for _, r := range sorted {
-		if strings.HasSuffix(r.uri, "*") {
+		if strings.HasSuffix(r.URI, "*") {
 			t.prefixes = append(t.prefixes, r)
-		} else if t.exact[r.uri] == nil {
-			t.exact[r.uri] = r
+		} else if t.exact[r.URI] == nil {
+			t.exact[r.URI] = r
 		}
 	}
-	slices.SortStableFunc(t.prefixes, func(a, b *route) int { return len(b.uri) - len(a.uri) })
 	return t
 }
 
 // routes keeps the table in step with etcd.
 type routes struct {
-	etcd    *etcd
-	prefix  string // of the keys, such as /apisix/routes/
-	dialect Dialect
-	log     zerolog.Logger
-	// hide is the fault not-found-for.
-	hide      time.Duration
+	etcd      *etcd
+	prefix    string // of the keys, such as /apisix/routes/
+	log       zerolog.Logger
 	table     atomic.Pointer[table]
 	reachable atomic.Bool
 	// byID is used by one goroutine only.
@@ -93,7 +91,7 @@ const (
 
 // load reads every route and returns the revision to watch from.
 func (s *routes) load(ctx context.Context) (int64, error) {
-	kvs, revision, err := s.etcd.read(ctx, underPrefix(s.prefix))
+	kvs, revision, err := s.etcd.read(ctx, etcdhttp.Under(s.prefix))
 	s.reachable.Store(err == nil)
 	if err != nil {
 		return 0, err
@@ -102,7 +100,7 @@ func (s *routes) load(ctx context.Context) (int64, error) {
 	s.byID = map[string]*route{}
 	for _, kv := range kvs {
 		if id, ok := s.routeID(kv.Key); ok {
-			s.set(id, kv.Value, before[id], time.Time{})
+			s.set(id, kv.Value, before[id])
 		}
 	}
 	s.table.Store(newTable(s.byID))
@@ -114,20 +112,21 @@ func (s *routes) load(ctx context.Context) (int64, error) {
 func (s *routes) follow(ctx context.Context, revision int64) {
 	pause := firstPause
 	for ctx.Err() == nil {
-		err := s.etcd.watch(ctx, underPrefix(s.prefix), revision, func(events []event, next int64) {
+		err := s.etcd.watch(ctx, etcdhttp.Under(s.prefix), revision, func(events []event, next int64) {
 			revision = next
 			s.apply(events)
 		})
 		for err != nil && ctx.Err() == nil {
-			level := zerolog.DebugLevel
 			if s.reachable.Swap(false) {
-				level = zerolog.WarnLevel // once, not at every attempt
+				s.log.Warn().Err(err).Msg("lost etcd; the routes stay as they are")
 			}
-			s.log.WithLevel(level).Err(err).Msg("etcd is away, its routes stay")
-			sleep(ctx, pause)
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
 			pause = min(2*pause, longestPause)
 			if revision, err = s.load(ctx); err == nil {
-				s.log.Info().Msg("etcd is back, its routes are read again")
+				s.log.Info().Msg("etcd answers again; read its routes")
 				pause = firstPause
 			}
 		}
@@ -136,10 +135,6 @@ func (s *routes) follow(ctx context.Context, revision int64) {
 
 // apply makes the changes live.
 func (s *routes) apply(events []event) {
-	var from time.Time
-	if s.hide > 0 {
-		from = time.Now().Add(s.hide)
-	}
 	for _, e := range events {
 		id, ok := s.routeID(e.KV.Key)
 		switch {
@@ -147,7 +142,7 @@ func (s *routes) apply(events []event) {
 		case e.deleted():
 			delete(s.byID, id)
 		default:
-			s.set(id, e.KV.Value, s.byID[id], from)
+			s.set(id, e.KV.Value, s.byID[id])
 		}
 	}
 	s.table.Store(newTable(s.byID))
@@ -156,30 +151,28 @@ func (s *routes) apply(events []event) {
 // set reads a route's value. A route that did not change keeps its counters; a
 // value that is no route, such as the placeholders that APISIX writes, is
 // passed over.
-func (s *routes) set(id string, value []byte, before *route, from time.Time) {
+func (s *routes) set(id string, value []byte, before *route) {
 	delete(s.byID, id)
 	if before != nil && bytes.Equal(before.value, value) {
 		s.byID[id] = before
 		return
 	}
-	o, err := parseObject(value)
-	if err != nil {
-		s.log.Debug().Err(err).Str("id", id).Msg("a key that is no route")
+	if !json.Valid(value) {
+		s.log.Debug().Str("id", id).Msg("key is not a route")
 		return
 	}
-	o["id"] = id
-	sp, err := parseSpec(o, s.dialect)
+	sp, err := parseSpec(value)
 	if err != nil {
-		s.log.Warn().Err(err).Str("id", id).Msg("a route that cannot be served")
+		s.log.Warn().Err(err).Str("id", id).Msg("could not serve route")
 		return
 	}
-	s.byID[id] = newRoute(sp, value, from)
+	s.byID[id] = newRoute(id, sp, value)
 }
 
-func newRoute(sp *spec, value []byte, from time.Time) *route {
-	r := &route{spec: sp, value: value, balancer: newBalancer(sp.nodes), label: sp.id, from: from}
-	if sp.preferName && sp.name != "" {
-		r.label = sp.name
+func newRoute(id string, sp *spec, value []byte) *route {
+	r := &route{spec: sp, id: id, value: value, balancer: newBalancer(sp.nodes), label: id}
+	if sp.prometheus != nil && sp.prometheus.PreferName {
+		r.label = cmp.Or(sp.Name, id)
 	}
 	if sp.limit != nil {
 		r.limiter = newLimiter(sp.limit)
@@ -193,12 +186,52 @@ func (s *routes) routeID(key []byte) (string, bool) {
 	return id, ok && validID(id)
 }
 
-// sleep pauses until d is over or ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+// balancer spreads requests over nodes by weight, evenly interleaved: the
+// smooth weighted round robin of nginx.
+type balancer struct {
+	mu    sync.Mutex
+	nodes []*balanced
+}
+
+type balanced struct {
+	address string
+	host    string
+	weight  int64
+	current int64
+}
+
+// newBalancer takes the nodes whose weight is above zero.
+func newBalancer(nodes []node) *balancer {
+	b := &balancer{}
+	for _, n := range nodes {
+		if *n.Weight > 0 {
+			b.nodes = append(b.nodes, &balanced{address: n.address(), host: n.Host, weight: int64(*n.Weight)})
+		}
 	}
+	return b
+}
+
+// next picks a node that is not among tried, nil if there is none.
+func (b *balancer) next(tried ...*balanced) *balanced {
+	if len(b.nodes) == 1 && len(tried) == 0 {
+		return b.nodes[0]
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var best *balanced
+	total := int64(0)
+	for _, n := range b.nodes {
+		if slices.Contains(tried, n) {
+			continue
+		}
+		n.current += n.weight
+		total += n.weight
+		if best == nil || n.current > best.current {
+			best = n
+		}
+	}
+	if best != nil {
+		best.current -= total
+	}
+	return best
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,257 +10,273 @@ import (
 	"maps"
 	"math"
 	"net"
+	"net/http"
+	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// object is a JSON object. Numbers in it are json.Number, so that a count of
-// 2000000000000 comes out as it went in.
-type object = map[string]any
-
-// spec is what a route asks for, checked. It holds what the two scenarios need;
-// anything else that APISIX knows is refused rather than ignored.
+// spec is a route. It holds what the two scenarios need; anything else that
+// APISIX knows is refused rather than ignored.
 type spec struct {
-	// id and name label the route on metrics: the name if preferName is set
-	// and there is one.
-	id, name   string
-	preferName bool
+	ID       any               `json:"id"`
+	Name     string            `json:"name"`
+	Desc     string            `json:"desc"`
+	Labels   map[string]string `json:"labels"`
+	Created  int64             `json:"create_time"`
+	Updated  int64             `json:"update_time"`
+	URI      string            `json:"uri"`
+	Priority int32             `json:"priority"`
+	Status   int               `json:"status"`
+	// Upstream and Plugins are read further into what follows them.
+	Upstream *upstreamSpec              `json:"upstream"`
+	Plugins  map[string]json.RawMessage `json:"plugins"`
 
-	uri      string
-	priority int64
-	disabled bool
-	nodes    []node
-	// limit is nil without the plugin limit-count.
-	limit *limitSpec
-	// prometheus says whether that plugin is on.
-	prometheus bool
+	nodes      []node
+	limit      *limitSpec
+	prometheus *prometheusSpec
+}
+
+type upstreamSpec struct {
+	Name     string          `json:"name"`
+	Desc     string          `json:"desc"`
+	Type     string          `json:"type"`
+	Scheme   string          `json:"scheme"`
+	PassHost string          `json:"pass_host"`
+	HashOn   string          `json:"hash_on"`
+	Nodes    json.RawMessage `json:"nodes"`
 }
 
 // node is one upstream address with its weight.
 type node struct {
-	host   string
-	port   int64
-	weight int64
+	Host   string  `json:"host"`
+	Port   uint16  `json:"port"`
+	Weight *uint32 `json:"weight"`
 }
 
-func (n node) address() string { return net.JoinHostPort(n.host, strconv.FormatInt(n.port, 10)) }
+func (n node) address() string { return net.JoinHostPort(n.Host, strconv.Itoa(int(n.Port))) }
 
 // limitSpec is the configuration of limit-count, by the client's address.
 type limitSpec struct {
-	count    int64
-	window   int64 // seconds
-	rejected int
-	message  string
-	headers  bool // X-RateLimit-* on the answers
+	Count       int64  `json:"count"`
+	Seconds     int64  `json:"time_window"`
+	Rejected    int    `json:"rejected_code"`
+	Message     string `json:"rejected_msg"`
+	Headers     bool   `json:"show_limit_quota_header"`
+	Degradation bool   `json:"allow_degradation"`
+	Key         string `json:"key"`
+	KeyType     string `json:"key_type"`
+	Policy      string `json:"policy"`
+}
+
+type prometheusSpec struct {
+	PreferName bool `json:"prefer_name"`
 }
 
 // plugins are the plugins that are built in, sorted.
 var plugins = []string{"limit-count", "prometheus"}
 
-// parseObject reads one JSON object.
-func parseObject(body []byte) (object, error) {
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("unexpected data after the end")
-	}
-	o, ok := v.(object)
-	if !ok {
-		return nil, errWrongType("object", v)
-	}
-	return o, nil
-}
-
 // parseSpec checks a route and reads it. The errors are worded as APISIX words
 // them.
-func parseSpec(o object, d Dialect) (*spec, error) {
-	s := &spec{}
-	if err := s.readRoute(o); err != nil {
+func parseSpec(body []byte) (*spec, error) {
+	s := &spec{Status: 1}
+	if err := s.readRoute(body); err != nil {
 		return nil, fmt.Errorf("invalid configuration: %w", err)
 	}
-	conf, _ := o["plugins"].(object)
-	for _, name := range slices.Sorted(maps.Keys(conf)) {
-		if !slices.Contains(plugins, name) {
+	for _, name := range slices.Sorted(maps.Keys(s.Plugins)) {
+		var err error
+		switch name {
+		case "limit-count":
+			s.limit, err = readLimit(s.Plugins[name])
+		case "prometheus":
+			s.prometheus = &prometheusSpec{}
+			err = strict(s.Plugins[name], s.prometheus)
+		default:
 			return nil, fmt.Errorf("unknown plugin [%s]", name)
 		}
-		if err := s.readPlugin(name, conf[name], d); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("failed to check the configuration of plugin %s err: %w", name, err)
 		}
 	}
 	return s, nil
 }
 
-func (s *spec) readRoute(o object) (err error) {
-	f := fields{o: o}
-	s.uri = f.text("uri", "")
-	s.id = f.text("id", "")
-	s.name = f.text("name", "")
-	s.priority = f.integer("priority", 0, math.MinInt32, math.MaxInt32)
-	s.disabled = f.integer("status", 1, 0, 1) == 0
-	f.object("plugins")
-	f.text("desc", "")
-	f.object("labels")
-	f.integer("create_time", 0, 0, math.MaxInt64)
-	f.integer("update_time", 0, 0, math.MaxInt64)
-	upstream := f.object("upstream")
-	f.require("uri")
-	f.require("upstream")
-	f.check("uri", checkURI(s.uri))
-	if f.err == nil {
-		s.nodes, err = readUpstream(upstream)
-		f.check("upstream", err)
+func (s *spec) readRoute(body []byte) (err error) {
+	if err := strict(body, s); err != nil {
+		return err
 	}
-	return f.done()
+	switch {
+	case s.URI == "":
+		return errors.New(`property "uri" is required`)
+	case s.Upstream == nil:
+		return errors.New(`property "upstream" is required`)
+	case s.Status != 0 && s.Status != 1:
+		return invalid("status", errNoEnum)
+	case s.URI[0] != '/' || strings.Contains(s.URI[:len(s.URI)-1], "*"):
+		return invalid("uri", fmt.Errorf("%q is neither a path nor a prefix that ends in an asterisk", s.URI))
+	}
+	s.nodes, err = s.Upstream.read()
+	return invalid("upstream", err)
 }
 
-// checkURI accepts an exact path, or a prefix that ends in an asterisk.
-func checkURI(uri string) error {
+func (u *upstreamSpec) read() (nodes []node, err error) {
+	err = cmp.Or(
+		only("type", u.Type, "", "roundrobin"),
+		only("scheme", u.Scheme, "", "http"),
+		only("pass_host", u.PassHost, "", "pass"),
+		only("hash_on", u.HashOn, "", "vars"),
+	)
 	switch {
-	case len(uri) == 0 || len(uri) > 4096:
-		return errors.New("string too short or too long, expected 1 to 4096 bytes")
-	case uri[0] != '/':
-		return fmt.Errorf("%q does not begin with a slash", uri)
-	case strings.Contains(uri[:len(uri)-1], "*"):
-		return fmt.Errorf("%q has an asterisk before its end", uri)
+	case err != nil:
+		return nil, err
+	case u.Nodes == nil:
+		return nil, errors.New(`property "nodes" is required`)
+	case u.Nodes[0] == '{':
+		nodes, err = readWeights(u.Nodes)
+	case u.Nodes[0] == '[':
+		err = strict(u.Nodes, &nodes)
+	default:
+		err = errors.New("object matches none of the required")
+	}
+	for i := range nodes {
+		nodes[i].Port = cmp.Or(nodes[i].Port, 80)
+		if err == nil {
+			err = nodes[i].check()
+		}
+	}
+	return nodes, invalid("nodes", err)
+}
+
+// readWeights reads the nodes that are written as an object of addresses and
+// weights.
+func readWeights(body []byte) (nodes []node, err error) {
+	weights := map[string]*uint32{}
+	if err := strict(body, &weights); err != nil {
+		return nil, err
+	}
+	for _, address := range slices.Sorted(maps.Keys(weights)) {
+		n := node{Host: address, Weight: weights[address]}
+		if host, port, err := net.SplitHostPort(address); err == nil {
+			number, err := strconv.ParseUint(port, 10, 16)
+			if err != nil || number == 0 {
+				return nil, fmt.Errorf("invalid port in %q", address)
+			}
+			n.Host, n.Port = host, uint16(number)
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,253}$`)
+
+func (n node) check() error {
+	switch {
+	case n.Weight == nil:
+		return errors.New(`property "weight" is required`)
+	case net.ParseIP(n.Host) == nil && !hostName.MatchString(n.Host):
+		return invalid("host", fmt.Errorf("%q is no host name", n.Host))
 	}
 	return nil
 }
 
-func readUpstream(o object) (nodes []node, err error) {
-	f := fields{o: o}
-	f.one("type", "roundrobin")
-	f.one("scheme", "http")
-	f.one("pass_host", "pass")
-	f.one("hash_on", "vars")
-	f.text("name", "")
-	f.text("desc", "")
-	f.seen = append(f.seen, "nodes")
-	f.require("nodes")
-	if f.err == nil {
-		nodes, err = readNodes(o["nodes"])
-		f.check("nodes", err)
+// maxSeconds is the longest time that a time.Duration holds.
+const maxSeconds = math.MaxInt64 / int64(time.Second)
+
+func readLimit(body []byte) (*limitSpec, error) {
+	l := &limitSpec{Rejected: http.StatusServiceUnavailable, Headers: true, Key: "remote_addr", KeyType: "var", Policy: "local"}
+	if err := strict(body, l); err != nil {
+		return nil, err
 	}
-	return nodes, f.done()
+	// APISIX checks both against several schemas.
+	noSchema := errors.New("value should match only one schema, but matches none")
+	switch {
+	case l.Count <= 0:
+		return nil, invalid("count", noSchema)
+	case l.Seconds <= 0 || l.Seconds > maxSeconds:
+		return nil, invalid("time_window", noSchema)
+	case l.Rejected < 200 || l.Rejected > 599:
+		return nil, invalid("rejected_code", fmt.Errorf("expected %d to be at least 200 and at most 599", l.Rejected))
+	case !slices.Contains([]string{"var", "var_combination", "constant"}, l.KeyType):
+		return nil, invalid("key_type", errNoEnum)
+	}
+	// The counting here is in this process only, by the client's address.
+	return l, cmp.Or(
+		only("key", l.Key, "remote_addr"),
+		only("key_type", l.KeyType, "var"),
+		only("policy", l.Policy, "local"),
+	)
 }
 
-// readNodes reads both forms: an object of addresses and weights, and an array
-// of objects.
-func readNodes(v any) (nodes []node, err error) {
-	switch v := v.(type) {
-	case object:
-		for _, address := range slices.Sorted(maps.Keys(v)) {
-			n, err := readAddress(address)
-			if err != nil {
-				return nil, err
-			}
-			f := fields{o: object{"weight": v[address]}}
-			n.weight = f.integer("weight", 1, 0, math.MaxInt32)
-			if err := f.done(); err != nil {
-				return nil, err
-			}
-			nodes = append(nodes, n)
+// object is a JSON object. Numbers in it are json.Number, so that a count of
+// 2000000000000 comes out as it went in.
+type object = map[string]any
+
+// parseObject reads one JSON object.
+func parseObject(body []byte) (object, error) {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	var o object
+	err := dec.Decode(&o)
+	if err == nil {
+		if _, end := dec.Token(); !errors.Is(end, io.EOF) {
+			err = errors.New("unexpected data after the end")
 		}
-		return nodes, nil
-	case []any:
-		for i, item := range v {
-			o, ok := item.(object)
-			if !ok {
-				return nil, fmt.Errorf("failed to validate item %d: %w", i+1, errWrongType("object", item))
-			}
-			f := fields{o: o}
-			n := node{
-				host:   f.text("host", ""),
-				port:   f.integer("port", 80, 1, 65535),
-				weight: f.integer("weight", 1, 0, math.MaxInt32),
-			}
-			f.integer("priority", 0, 0, 0)
-			f.require("host")
-			f.require("weight")
-			f.check("host", checkHost(n.host))
-			if err := f.done(); err != nil {
-				return nil, fmt.Errorf("failed to validate item %d: %w", i+1, err)
-			}
-			nodes = append(nodes, n)
-		}
-		return nodes, nil
 	}
-	return nil, errors.New("object matches none of the required")
+	if err == nil && o == nil {
+		err = errors.New("wrong type: expected object, got null")
+	}
+	return o, wordType(err)
 }
 
-// readAddress reads host:port or host, whose port is 80.
-func readAddress(address string) (node, error) {
-	n := node{host: address, port: 80}
-	if host, port, err := net.SplitHostPort(address); err == nil {
-		n.host = host
-		n.port, err = strconv.ParseInt(port, 10, 64)
-		if err != nil || n.port < 1 || n.port > 65535 {
-			return n, fmt.Errorf("invalid port in %q", address)
-		}
-	}
-	if err := checkHost(n.host); err != nil {
-		return n, fmt.Errorf("invalid address %q: %w", address, err)
-	}
-	return n, nil
-}
-
-// checkHost accepts a name or an IP address.
-func checkHost(host string) error {
-	if net.ParseIP(host) != nil {
+// strict reads JSON into v, which has to know every member of it.
+func strict(body []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(v)
+	if err == nil {
 		return nil
 	}
-	notInName := func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._", r)
+	if _, name, ok := strings.Cut(err.Error(), "unknown field "); ok {
+		return fmt.Errorf("additional properties forbidden, found %s", strings.Trim(name, `"`))
 	}
-	if host == "" || len(host) > 253 || strings.ContainsFunc(host, notInName) {
-		return fmt.Errorf("%q is no host name", host)
-	}
-	return nil
+	return wordType(err)
 }
 
-func (s *spec) readPlugin(name string, v any, d Dialect) error {
-	o, ok := v.(object)
+// wordType words a value of a wrong type as APISIX does.
+func wordType(err error) error {
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {
-		return errWrongType("object", v)
+		return err
 	}
-	f := fields{o: o}
-	if name == "prometheus" {
-		s.preferName = f.boolean("prefer_name", false)
-		s.prometheus = true
-		return f.done()
+	want := map[reflect.Kind]string{
+		reflect.String: "string", reflect.Bool: "boolean", reflect.Slice: "array",
+		reflect.Map: "object", reflect.Struct: "object",
+	}[wrong.Type.Kind()]
+	err = fmt.Errorf("wrong type: expected %s, got %s", cmp.Or(want, "integer"), wrong.Value)
+	if wrong.Field == "" {
+		return err
 	}
-	s.limit = &limitSpec{}
-	f.countAndWindow(s.limit, d)
-	s.limit.rejected = int(f.integer("rejected_code", 503, 200, 599))
-	s.limit.message = f.text("rejected_msg", "")
-	s.limit.headers = f.boolean("show_limit_quota_header", true)
-	f.boolean("allow_degradation", false)
-	f.one("key", "remote_addr")
-	// APISIX knows more of both; the counting here is in this process only,
-	// by the client's address.
-	f.enum("key_type", []string{"var", "var_combination", "constant"}, "var")
-	f.enum("policy", []string{"local", "redis", "redis-cluster"}, "local")
-	return f.done()
+	return invalid(wrong.Field, err)
 }
 
-// countAndWindow reads count and time_window. 2.x asks for both first and has
-// integers only; 3.x checks each value against several schemas.
-func (f *fields) countAndWindow(l *limitSpec, d Dialect) {
-	const noMatch = "value should match only one schema, but matches none"
-	if d == V2 {
-		f.require("count")
-		f.require("time_window")
-		l.count = f.positive("count", "")
-		l.window = f.positive("time_window", "")
-		return
+// invalid says which member err is about; nil stays nil.
+func invalid(name string, err error) error {
+	if err == nil {
+		return nil
 	}
-	l.count = f.positive("count", noMatch)
-	l.window = f.positive("time_window", noMatch)
-	if f.err == nil && (f.o["count"] == nil || f.o["time_window"] == nil) {
-		f.err = errors.New(noMatch)
+	return fmt.Errorf("property %q validation failed: %w", name, err)
+}
+
+var errNoEnum = errors.New("matches none of the enum values")
+
+// only is an error unless value is one of known, of which the last is named.
+func only(name, value string, known ...string) error {
+	if slices.Contains(known, value) {
+		return nil
 	}
+	return invalid(name, fmt.Errorf("the built-in gateway knows %q only", known[len(known)-1]))
 }

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// outFile is a file that is going to be written. A regular file is written
+// beside its place and takes its name when it is complete; anything else, such
+// as a pipe or a device, is written to as it is.
+type outFile struct {
+	name string
+	mode fs.FileMode
+	// device is open for writing where name is no regular file.
+	device *os.File
+}
+
+// newFile is the mode of a file that does not exist yet.
+const newFile = 0o644
+
+// openOut tries the place that a flag names, before anything is measured: one
+// that cannot be written to is known in time. It returns nil for an empty name.
+// Only with replace may a regular file be there.
+func openOut(flag, name string, replace bool) (*outFile, error) {
+	if name == "" {
+		return nil, nil
+	}
+	// The file that a link leads to is replaced, not the link.
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target
+	}
+	o := &outFile{name: name, mode: newFile}
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, usagef("%s: %v", flag, err)
+	case info.IsDir():
+		return nil, usagef("%s: %s is a folder", flag, name)
+	case !info.Mode().IsRegular():
+		if o.device, err = os.OpenFile(name, os.O_WRONLY, 0); err != nil {
+			return nil, usagef("%s: %v", flag, err)
+		}
+		return o, nil
+	case info.Size() > 0 && !replace:
+		return nil, &usageError{text: fmt.Sprintf("%s: %s exists", flag, name), hint: "use another name, or --force to replace it"}
+	default:
+		o.mode = info.Mode().Perm()
+	}
+	trial, err := o.beside()
+	if err != nil {
+		return nil, usagef("%s: cannot write in %s: %v", flag, filepath.Dir(name), errors.Unwrap(err))
+	}
+	return o, errors.Join(trial.Close(), os.Remove(trial.Name()))
+}
+
+// beside makes a file in the same folder.
+func (o *outFile) beside() (*os.File, error) {
+	return os.CreateTemp(filepath.Dir(o.name), "."+filepath.Base(o.name)+".*")
+}
+
+// write writes the file with what text writes. On nil it does nothing.
+func (o *outFile) write(text func(io.Writer) error) error {
+	if o == nil {
+		return nil
+	}
+	if err := o.put(text); err != nil {
+		return fmt.Errorf("write %s: %w", o.name, err)
+	}
+	return nil
+}
+
+func (o *outFile) put(text func(io.Writer) error) error {
+	if o.device != nil {
+		return errors.Join(text(o.device), o.device.Close())
+	}
+	f, err := o.beside()
+	if err != nil {
+		return err
+	}
+	err = errors.Join(text(f), f.Chmod(o.mode), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), o.name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

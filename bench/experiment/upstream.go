@@ -1,0 +1,132 @@
+package experiment
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"armrepro/proxycheck/process"
+	"armrepro/upstream"
+)
+
+// startUpstream starts the upstream as a child and waits until it answers.
+func (c *conductor) startUpstream(ctx context.Context, _ *gatewayPlan) error {
+	listen := c.nodes()
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return fmt.Errorf("start the upstream: %w", err)
+	}
+	c.control = ours
+	c.down = append(c.down, ours.Close)
+	defer theirs.Close()
+	c.upstream, err = process.Start(process.Config{
+		Path: process.Self,
+		Args: []string{
+			"upstream", "--listen", strings.Join(listen, ","), "--threads", strconv.Itoa(c.cfg.Settings.Workers),
+			"--log-level", "warn", "--log-format", "json", "--control-fd", "3",
+		},
+		ExtraFiles: []*os.File{theirs},
+	})
+	if err != nil {
+		return err
+	}
+	c.down = append(c.down, func() error { return c.upstream.Stop(syscall.SIGTERM, upstreamStop) })
+	for _, address := range listen {
+		if err := waitForUpstream(ctx, c.upstream, "http://"+address+"/"); err != nil {
+			return err
+		}
+	}
+	c.log.Info().Strs("listen", listen).Msg("upstream ready")
+	return nil
+}
+
+// upstreamStop bounds the wait for the upstream to end after SIGTERM.
+const upstreamStop = 3 * time.Second
+
+// upstreamTimeout bounds the wait for the upstream, which takes some
+// milliseconds.
+const upstreamTimeout = 10 * time.Second
+
+// waitForUpstream polls url until the child answers there as it should.
+func waitForUpstream(ctx context.Context, child *process.Process, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, upstreamTimeout)
+	defer cancel()
+	const pause = 2 * time.Millisecond
+	err := process.Poll(ctx, pause, func() error {
+		select {
+		case <-child.Done():
+			return process.Permanent(fmt.Errorf("it ended: %s", child.Tail()))
+		default:
+		}
+		body, err := process.Fetch(ctx, http.MethodGet, url, "")
+		if err == nil && body != upstream.Body {
+			err = fmt.Errorf("%s answers %q", url, body)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("start the upstream: %w", err)
+	}
+	return nil
+}
+
+// controlTimeout bounds how long the upstream may take to say how many answers it
+// has sent: it may have to wait for a core.
+const controlTimeout = 5 * time.Second
+
+// answered asks the upstream how many answers it has sent. See ServeControl.
+func (c *conductor) answered() (uint64, error) {
+	var line string
+	err := c.control.SetDeadline(time.Now().Add(controlTimeout))
+	if err == nil {
+		_, err = io.WriteString(c.control, "answered\n")
+	}
+	if err == nil {
+		line, err = bufio.NewReader(c.control).ReadString('\n')
+	}
+	var n uint64
+	if err == nil {
+		n, err = strconv.ParseUint(strings.TrimSpace(line), 10, 64)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("ask the upstream for its count of answers: %w", err)
+	}
+	return n, nil
+}
+
+// ServeControl is the upstream's end: for each line that it reads it writes one
+// with the count. It returns when the other end is closed.
+func ServeControl(control io.ReadWriter, answered func() uint64) {
+	lines := bufio.NewScanner(control)
+	for lines.Scan() {
+		if _, err := fmt.Fprintln(control, answered()); err != nil {
+			return
+		}
+	}
+}
+
+// socketPair is a connection to a child: our end, and the one that it inherits.
+func socketPair() (net.Conn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a socket pair: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
+	defer ours.Close()
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		return nil, nil, errors.Join(err, theirs.Close())
+	}
+	return conn, theirs, nil
+}

@@ -1,0 +1,82 @@
+package fitness
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"time"
+
+	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
+)
+
+// memoryLeft is the least memory in bytes that the group and those above it may
+// still use; the largest number means no limit. What they hold in files that can
+// be read again counts as left.
+func memoryLeft(root fs.FS, g machine.ControlGroup) uint64 {
+	left := uint64(math.MaxUint64)
+	limitFile, usageFile, cacheName := "memory.max", "memory.current", "inactive_file"
+	if !g.V2 {
+		limitFile, usageFile, cacheName = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+	}
+	for _, dir := range g.Upwards() {
+		// v2 writes max for no limit, which is no number.
+		limit, err := process.ReadUint(root, path.Join(dir, limitFile))
+		if err != nil {
+			continue
+		}
+		// What cannot be read leaves the whole limit.
+		used, _ := process.ReadUint(root, path.Join(dir, usageFile))
+		cache, _ := namedUint(root, path.Join(dir, "memory.stat"), cacheName)
+		used -= min(used, cache)
+		left = min(left, limit-min(limit, used))
+	}
+	return left
+}
+
+// throttledTime is how long the groups and those above them were kept from
+// running because their CPU time was used up, since they exist. A group that
+// several of them lie in counts once. It is an error if none of them tells.
+func throttledTime(root fs.FS, groups []machine.ControlGroup) (time.Duration, error) {
+	var total time.Duration
+	var first error
+	told := false
+	seen := map[string]bool{}
+	for _, g := range groups {
+		for _, dir := range g.Upwards() {
+			if seen[dir] {
+				continue
+			}
+			seen[dir] = true
+			d, err := throttled(root, path.Join(dir, "cpu.stat"), g.V2)
+			if err == nil {
+				total, told = total+d, true
+			}
+			first = cmp.Or(first, err)
+		}
+	}
+	if !told {
+		return 0, cmp.Or(first, errors.New("no control group for the CPU is known"))
+	}
+	return total, nil
+}
+
+// throttled takes the throttled time out of cpu.stat: throttled_usec in v2,
+// throttled_time in nanoseconds in v1.
+func throttled(root fs.FS, name string, v2 bool) (time.Duration, error) {
+	key, unit := "throttled_time", time.Nanosecond
+	if v2 {
+		key, unit = "throttled_usec", time.Microsecond
+	}
+	n, err := namedUint(root, name, key)
+	if err == nil && n > uint64(math.MaxInt64/8/unit) {
+		err = fmt.Errorf("%s: %s makes no sense", name, key)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return time.Duration(n) * unit, nil
+}

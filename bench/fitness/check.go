@@ -1,0 +1,292 @@
+package fitness
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
+)
+
+// Plan is what is going to be run on a machine.
+type Plan struct {
+	// Workers is the number of the gateway's worker processes.
+	Workers int
+	// Connections is how many connections the load keeps open.
+	Connections int
+	// Ports are those that are listened on.
+	Ports []int
+	// Pins is where the processes are kept.
+	Pins Pins
+}
+
+// What a run needs. The figures are those of a run with a wide margin: etcd
+// keeps 2 MiB on disk, and its memory with the gateway's is below 200 MiB.
+const (
+	needMemory = 384 << 20
+	needDisk   = 64 << 20
+	// spareFiles are open files beside the connections.
+	spareFiles = 512
+	// fewFiles is the limit up to which APISIX warns of low performance.
+	fewFiles = 1024
+	// sparePorts are outgoing ports that reconnects occupy: 30 a second,
+	// each for the minute of TIME_WAIT, twice.
+	sparePorts = 4096
+	// peers are the busy processes other than the workers: the upstream and
+	// the load generator.
+	peers = 2
+)
+
+// Check looks for what about the machine bears on the figures of plan.
+func Check(m machine.Machine, s Snapshot, plan Plan) []Finding {
+	var all []Finding
+	for _, check := range []func(machine.Machine, Snapshot, Plan) *Finding{
+		checkEmulated, checkUnknown, checkGovernor, checkFrequencyLimit, checkTurbo, checkQuota,
+		checkCores, checkPageSize, checkMemory, checkDisk, checkOpenFiles, checkBacklog, checkPorts,
+		checkTimeWait,
+	} {
+		if f := check(m, s, plan); f != nil {
+			all = append(all, *f)
+		}
+	}
+	return all
+}
+
+func checkEmulated(m machine.Machine, _ Snapshot, _ Plan) *Finding {
+	if !m.Emulated {
+		return nil
+	}
+	return &Finding{
+		Code: EmulatedCPU, Invalid: true,
+		Text: "the CPU is emulated: " + m.EmulatedWhy,
+		Hint: "measure on a machine that has this CPU",
+	}
+}
+
+func checkUnknown(m machine.Machine, _ Snapshot, _ Plan) *Finding {
+	if m.Emulated || m.CPU.Core != "" || m.CPU.Product != "" {
+		return nil
+	}
+	return &Finding{
+		Code: UnknownCPU,
+		Text: "the CPU could not be named",
+		Hint: "run armrepro machine --explain as root to see why",
+	}
+}
+
+func checkGovernor(_ machine.Machine, s Snapshot, _ Plan) *Finding {
+	var others []string
+	for _, p := range s.policy {
+		if p.governor != "" && p.governor != "performance" && !slices.Contains(others, p.governor) {
+			others = append(others, p.governor)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	return &Finding{
+		Code: Governor,
+		Text: "the frequency governor is " + strings.Join(others, " and ") + ", not performance",
+		Hint: "as root: echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+	}
+}
+
+func checkFrequencyLimit(_ machine.Machine, s Snapshot, _ Plan) *Finding {
+	for _, p := range s.policy {
+		if p.allowed != 0 && p.allowed < p.hardware {
+			return &Finding{
+				Code: FrequencyLimit,
+				Text: fmt.Sprintf("CPU %d is limited to %d MHz; it can run at %d MHz", p.cpu, p.allowed/1000, p.hardware/1000),
+				Hint: "as root: for each CPU, copy cpufreq/cpuinfo_max_freq to cpufreq/scaling_max_freq",
+			}
+		}
+	}
+	return nil
+}
+
+func checkTurbo(_ machine.Machine, s Snapshot, _ Plan) *Finding {
+	if s.turbo == nil || !*s.turbo {
+		return nil
+	}
+	return &Finding{
+		Code: Turbo,
+		Text: "turbo is on: the CPU runs above its rated clock while other cores and the temperature allow it",
+		Hint: "compare only with runs under the same setting, or turn turbo off in cpufreq/boost or intel_pstate/no_turbo",
+	}
+}
+
+func checkQuota(m machine.Machine, _ Snapshot, _ Plan) *Finding {
+	cpus, err := process.ParseCPUList(m.Allowed)
+	if m.QuotaCores == 0 || err == nil && len(cpus) > 0 && m.QuotaCores >= float64(len(cpus)) {
+		return nil
+	}
+	return &Finding{
+		Code: CPUQuota,
+		Text: fmt.Sprintf("a control group limits the CPU time to %.4g of %d cores", m.QuotaCores, m.Cores),
+		Hint: "run outside of the container or slice, or start it with --cpuset-cpus in place of --cpus",
+	}
+}
+
+// checkCores finds the one that matters most of: no core for the gateway,
+// cores that all share, hardware threads that are shared.
+func checkCores(m machine.Machine, _ Snapshot, plan Plan) *Finding {
+	cores := m.UsableCores
+	if cores == 0 {
+		return nil
+	}
+	have := strconv.FormatFloat(cores, 'g', 3, 64) + " usable core"
+	if cores != 1 {
+		have += "s"
+	}
+	who := fmt.Sprintf("%d gateway worker", plan.Workers)
+	if plan.Workers != 1 {
+		who += "s"
+	}
+	who += ", the upstream and the load generator"
+	switch {
+	case cores < float64(plan.Workers+1):
+		return &Finding{
+			Code: FewCores,
+			Text: have + " for " + who,
+			Hint: fewCoresHint(plan.Workers),
+		}
+	case len(plan.Pins.Gateway) == 0 && cores >= pinnable && cores >= float64(plan.Workers+peers):
+		return &Finding{
+			Code: SharedCores,
+			Text: "nothing is pinned: the gateway shares cores with the upstream and the load generator",
+			Hint: "use --pin auto",
+		}
+	case len(plan.Pins.Gateway) == 0:
+		return &Finding{
+			Code: SharedCores,
+			Text: who + " share " + have,
+			Hint: "the published figures were measured like this; results vary less with four or more cores",
+		}
+	case slices.Equal(plan.Pins.Upstream, plan.Pins.Load) && len(plan.Pins.Load) < peers:
+		return &Finding{
+			Code: SharedCores,
+			Text: "the upstream and the load generator share CPU " + process.FormatCPUList(plan.Pins.Load),
+			Hint: "use a machine with four or more cores, or --pin none, as the published figures were measured",
+		}
+	case plan.Pins.SharedThreads:
+		return &Finding{
+			Code: SharedThreads,
+			Text: "the gateway's core runs other processes on its second hardware thread",
+			Hint: "pin to other CPUs with --pin LIST, or use a machine with more cores",
+		}
+	}
+	return nil
+}
+
+func fewCoresHint(workers int) string {
+	hint := fmt.Sprintf("use a machine with %d or more cores, or a larger quota", workers+peers)
+	if workers > 1 {
+		hint += ", or fewer --workers"
+	}
+	return hint
+}
+
+func checkPageSize(m machine.Machine, _ Snapshot, _ Plan) *Finding {
+	const usual = 4096
+	if m.PageSize == 0 || m.PageSize == usual {
+		return nil
+	}
+	return &Finding{
+		Code: LargePages,
+		Text: fmt.Sprintf("the kernel has %d KiB pages; the published figures are from 4 KiB pages", m.PageSize>>10),
+		Hint: "boot a kernel with 4 KiB pages to compare; LuaJIT and jemalloc builds may fail with larger ones",
+	}
+}
+
+func checkMemory(_ machine.Machine, s Snapshot, _ Plan) *Finding {
+	if s.memAvailable == nil || *s.memAvailable >= needMemory {
+		return nil
+	}
+	return &Finding{
+		Code: LowMemory,
+		Text: fmt.Sprintf("%d MiB of memory are available; a run needs %d MiB", *s.memAvailable>>20, needMemory>>20),
+		Hint: "stop what else runs on this machine, or raise the memory limit of the container",
+	}
+}
+
+func checkDisk(_ machine.Machine, s Snapshot, _ Plan) *Finding {
+	if s.freeDisk == nil || *s.freeDisk >= needDisk {
+		return nil
+	}
+	return &Finding{
+		Code: LowDisk,
+		Text: fmt.Sprintf("%d MiB of disk are free for temporary files; a run needs %d MiB", *s.freeDisk>>20, needDisk>>20),
+		Hint: "free some space, or set TMPDIR to a folder on another disk",
+	}
+}
+
+func checkOpenFiles(_ machine.Machine, s Snapshot, plan Plan) *Finding {
+	// The gateway has a connection to the upstream for each from a client.
+	need := max(uint64(2*plan.Connections+spareFiles), fewFiles+1)
+	if s.openFiles == nil || *s.openFiles >= need {
+		return nil
+	}
+	return &Finding{
+		Code: FewOpenFiles,
+		Text: fmt.Sprintf("the limit on open files is %d; %d connections need %d", *s.openFiles, plan.Connections, need),
+		Hint: fmt.Sprintf("run ulimit -n %d first, or raise nofile in /etc/security/limits.conf", max(need, 1<<16)),
+	}
+}
+
+func checkBacklog(_ machine.Machine, s Snapshot, plan Plan) *Finding {
+	if s.somaxconn == nil || *s.somaxconn >= uint64(plan.Connections) {
+		return nil
+	}
+	return &Finding{
+		Code: ShortBacklog,
+		Text: fmt.Sprintf("%d connections are opened at once, but only %d may wait to be accepted (somaxconn)", plan.Connections, *s.somaxconn),
+		Hint: "as root: sysctl net.core.somaxconn=4096",
+	}
+}
+
+func checkPorts(_ machine.Machine, s Snapshot, plan Plan) *Finding {
+	if s.ports == nil {
+		return nil
+	}
+	r := *s.ports
+	var within []string
+	for _, port := range plan.Ports {
+		if r.low <= port && port <= r.high && !slices.Contains(r.reserved, port) {
+			within = append(within, strconv.Itoa(port))
+		}
+	}
+	if len(within) > 0 {
+		ports := strings.Join(within, ",")
+		return &Finding{
+			Code: PortRange,
+			Text: fmt.Sprintf("ports %s lie in the range for outgoing connections, %d to %d, which may take them", ports, r.low, r.high),
+			Hint: "as root: sysctl net.ipv4.ip_local_reserved_ports=" + ports,
+		}
+	}
+	have, need := r.high-r.low+1-len(r.reserved), plan.Connections+sparePorts
+	if have >= need {
+		return nil
+	}
+	return &Finding{
+		Code: PortRange,
+		Text: fmt.Sprintf("there are %d ports for outgoing connections; %d connections need %d", have, plan.Connections, need),
+		Hint: "as root: sysctl net.ipv4.ip_local_port_range='32768 60999'",
+	}
+}
+
+func checkTimeWait(_ machine.Machine, s Snapshot, _ Plan) *Finding {
+	if s.timeWait == nil || s.ports == nil {
+		return nil
+	}
+	have := s.ports.high - s.ports.low + 1
+	if *s.timeWait < uint64(have)/2 {
+		return nil
+	}
+	return &Finding{
+		Code: TimeWait,
+		Text: fmt.Sprintf("%d ended connections still hold a port (TIME_WAIT), of %d ports towards one address", *s.timeWait, have),
+		Hint: "wait a minute before the run",
+	}
+}

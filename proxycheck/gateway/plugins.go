@@ -1,0 +1,185 @@
+package gateway
+
+import (
+	"maps"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// maxClients is how many clients' windows are kept before those that are over
+// are dropped.
+const maxClients = 4096
+
+// limiter is the plugin limit-count with the policy local: so many requests of
+// one client in a window that begins with its first.
+type limiter struct {
+	*limitSpec
+	limit   []string // the header X-RateLimit-Limit
+	mu      sync.Mutex
+	windows map[string]*limitWindow
+}
+
+type limitWindow struct {
+	left int64
+	end  time.Time
+}
+
+func newLimiter(s *limitSpec) *limiter {
+	return &limiter{
+		limitSpec: s,
+		limit:     []string{strconv.FormatInt(s.Count, 10)},
+		windows:   map[string]*limitWindow{},
+	}
+}
+
+// take counts one request of client at now. It returns how many are left in
+// the window, when that ends, and whether the request may pass.
+func (l *limiter) take(client string, now time.Time) (left int64, end time.Time, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.windows[client]
+	if w == nil || !now.Before(w.end) {
+		if w == nil && len(l.windows) >= maxClients {
+			maps.DeleteFunc(l.windows, func(_ string, w *limitWindow) bool { return !now.Before(w.end) })
+		}
+		w = &limitWindow{left: l.Count, end: now.Add(time.Duration(l.Seconds) * time.Second)}
+		l.windows[client] = w
+	}
+	if w.left == 0 {
+		return 0, w.end, false
+	}
+	w.left--
+	return w.left, w.end, true
+}
+
+// header adds the quota headers.
+func (l *limiter) header(h http.Header, left int64, end, now time.Time) {
+	if !l.Headers {
+		return
+	}
+	h["X-RateLimit-Limit"] = l.limit
+	h["X-RateLimit-Remaining"] = []string{strconv.FormatInt(left, 10)}
+	seconds := (end.Sub(now) + time.Second - 1) / time.Second
+	h["X-RateLimit-Reset"] = []string{strconv.FormatInt(int64(seconds), 10)}
+}
+
+// metricsPath is where APISIX has its metrics.
+const metricsPath = "/apisix/prometheus/metrics"
+
+// latencyBuckets are APISIX's, in milliseconds.
+var latencyBuckets = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 30000, 60000}
+
+// metrics is what the plugin prometheus shows. Names and labels are APISIX's.
+type metrics struct {
+	registry  *prometheus.Registry
+	status    *prometheus.CounterVec
+	bandwidth *prometheus.CounterVec
+	latency   *prometheus.HistogramVec
+	// series caches the label lookups by route label, uri and node.
+	series sync.Map // seriesKey → *series
+}
+
+type seriesKey struct{ label, uri, node string }
+
+// series are the metrics of one route and node.
+type series struct {
+	bandwidth                 bandwidth
+	request, apisix, upstream prometheus.Observer
+	// status is by code.
+	status sync.Map // int → prometheus.Counter
+}
+
+func newMetrics(reachable func() bool) *metrics {
+	route := []string{"route", "service", "consumer", "node"}
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		status: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apisix_http_status",
+			Help: "HTTP status codes per service",
+		}, append([]string{"code", "matched_uri", "matched_host"}, route...)),
+		bandwidth: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apisix_bandwidth",
+			Help: "Bytes consumed per service",
+		}, append([]string{"type"}, route...)),
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "apisix_http_latency",
+			Help:    "Request latency in milliseconds per service",
+			Buckets: latencyBuckets,
+		}, append([]string{"type"}, route...)),
+	}
+	up := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "apisix_etcd_reachable",
+		Help: "Whether etcd answers: 0 is no",
+	}, func() float64 {
+		if reachable() {
+			return 1
+		}
+		return 0
+	})
+	m.registry.MustRegister(m.status, m.bandwidth, m.latency, up)
+	return m
+}
+
+// of returns the series of a route and a node, which is empty where no node
+// was asked.
+func (m *metrics) of(r *route, n *balanced) *series {
+	key := seriesKey{label: r.label, uri: r.URI}
+	if n != nil {
+		key.node = n.host
+	}
+	if s, ok := m.series.Load(key); ok {
+		return s.(*series)
+	}
+	latency := func(kind string) prometheus.Observer {
+		return m.latency.WithLabelValues(kind, key.label, "", "", key.node)
+	}
+	s, _ := m.series.LoadOrStore(key, &series{
+		bandwidth: bandwidth{
+			ingress: m.bandwidth.WithLabelValues("ingress", key.label, "", "", key.node),
+			egress:  m.bandwidth.WithLabelValues("egress", key.label, "", "", key.node),
+		},
+		request:  latency("request"),
+		apisix:   latency("apisix"),
+		upstream: latency("upstream"),
+	})
+	return s.(*series)
+}
+
+// observe counts one answer. upstream is how long the node took, zero if none
+// was asked.
+func (m *metrics) observe(r *route, n *balanced, conn *clientConn, code int, total, upstream time.Duration) {
+	s := m.of(r, n)
+	counter, ok := s.status.Load(code)
+	if !ok {
+		node := ""
+		if n != nil {
+			node = n.host
+		}
+		counter = m.status.WithLabelValues(strconv.Itoa(code), r.URI, "", r.label, "", "", node)
+		s.status.Store(code, counter)
+	}
+	counter.(prometheus.Counter).Inc()
+	s.request.Observe(milliseconds(total))
+	s.apisix.Observe(milliseconds(total - upstream))
+	if n != nil {
+		s.upstream.Observe(milliseconds(upstream))
+	}
+	conn.bill = &s.bandwidth
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// handler serves the metrics, and nothing else.
+func (m *metrics) handler(server []string) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(metricsPath, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Server"] = server
+		mux.ServeHTTP(w, r)
+	})
+}
