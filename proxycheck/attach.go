@@ -32,8 +32,10 @@ type AttachConfig struct {
 	AdminURL string
 	// AdminPort defaults to 9180.
 	AdminPort int
-	// PrometheusURL is the metrics'; empty means port 9091 of the same host.
-	PrometheusURL string
+	// PrometheusURL is the metrics'; empty means PrometheusPort of the same
+	// host, which defaults to 9091.
+	PrometheusURL  string
+	PrometheusPort int
 	// AdminKey is the Admin API's key. It is only sent to an Admin API that
 	// has proved to be one.
 	AdminKey string
@@ -98,7 +100,7 @@ func attach(ctx context.Context, cfg AttachConfig) (*attached, error) {
 		return nil, err
 	}
 	a.store, a.removal = a.admin.base, a.admin.curlDelete
-	prometheus, err := parseBase(cmp.Or(cfg.PrometheusURL, withPort(gateway, 9091)))
+	prometheus, err := parseBase(cmp.Or(cfg.PrometheusURL, withPort(gateway, cmp.Or(cfg.PrometheusPort, 9091))))
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func newRun(tool bench.Tool) *cobra.Command {
 	group(cmd, "Load", func(fs *pflag.FlagSet) {
 		addLoadFlags(fs, &o.load, "threads of the load generator (default: one for each of --workers)")
 		fs.Var(bounded(&o.runs, 1000), "runs", "measured runs of each scenario")
-		fs.Var(duration(&o.warmup), "warmup", "load before the first run of each scenario that is not measured")
+		fs.Var(duration(&o.warmup), "warmup", "unmeasured load before the first run of each scenario")
 		fs.VarP(rateOrShare(&o.rate), "rate", "R", "fixed rate in requests/s, or a share of the maximum (75%) (default: a closed loop)")
 		fs.Var(shares(&o.sweep), "sweep", "also measure at these shares of the maximum: 10%,25%,50%,75%,90%")
 		o.addScenario(fs)
@@ -277,10 +277,14 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	}
 	// Saved first: what was measured survives a terminal that has gone.
 	out := cmd.OutOrStdout()
-	saveErr := saved.write(func(w io.Writer) error {
+	outErr := errors.Join(saved.write(func(w io.Writer) error {
 		return report.Write(w, "json", []bench.Result{*result}, report.Options{})
-	})
-	if outErr := errors.Join(saveErr, o.output.print(out, o.logs.color(out), *result)); outErr != nil {
+	}), o.output.print(out, o.logs.color(out), *result))
+	if !o.logs.quiet && o.logs.format == "text" {
+		fmt.Fprintln(cmd.ErrOrStderr())
+		outErr = errors.Join(outErr, report.Summary(cmd.ErrOrStderr(), *result))
+	}
+	if outErr != nil {
 		return errors.Join(err, outErr)
 	}
 	if err == nil && result.Verdict == bench.Invalid {

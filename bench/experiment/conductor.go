@@ -51,7 +51,7 @@ func (c *conductor) setUp(ctx context.Context) error {
 	c.result.Machine = m
 	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.CoreName())).Int("cores", m.Cores).Bool("emulated", m.Emulated).Msg("machine")
 	var err error
-	if c.fit, err = newFitness(m, evidence, c.cfg.Settings.Workers, c.cfg.Pin); err != nil {
+	if c.fit, err = newWatcher(m, evidence, c.cfg.Settings.Workers, c.cfg.Pin); err != nil {
 		return err
 	}
 
@@ -66,7 +66,7 @@ func (c *conductor) setUp(ctx context.Context) error {
 	if err := proxycheck.CheckPorts(ctx, c.ports(plan)); err != nil {
 		return err
 	}
-	if err := c.fit.calm(ctx, c.result); err != nil {
+	if err := c.fit.quiet(ctx, c.result); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context, *gatewayPlan) error{c.startEtcd, c.startUpstream, c.startGateway} {

@@ -85,7 +85,8 @@ func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
 		})
 	case Attach:
 		c.gateway, err = proxycheck.Attach(ctx, proxycheck.AttachConfig{
-			GatewayURL: c.gatewayAddress(), AdminURL: cfg.AdminURL, AdminPort: ports.Admin, AdminKey: cfg.AdminKey, Logger: c.log,
+			GatewayURL: c.gatewayAddress(), AdminURL: cfg.AdminURL, AdminKey: cfg.AdminKey,
+			AdminPort: ports.Admin, PrometheusPort: ports.Prometheus, Logger: c.log,
 		})
 	case Builtin:
 		c.gateway, err = proxycheck.StartBuiltin(ctx, proxycheck.BuiltinConfig{

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // longest bounds a text that is printed, in runes. The schema has the same bound
@@ -15,23 +14,9 @@ const longest = 4096
 // clean makes s safe for a terminal; every text of a result passes it where it is
 // printed, since a file can come from anywhere. White space becomes single
 // spaces, and whatever else is not printable (control characters, direction
-// marks, invalid UTF-8) visible escapes.
+// marks) visible escapes.
 func clean(s string) string {
-	s = strings.Join(strings.Fields(clip(s, longest)), " ")
-	if utf8.ValidString(s) {
-		return escaped(s, unprintable)
-	}
-	var b strings.Builder
-	for len(s) > 0 {
-		r, size := utf8.DecodeRuneInString(s)
-		if r == utf8.RuneError && size == 1 {
-			escape(&b, rune(s[0]))
-		} else {
-			b.WriteString(escaped(s[:size], unprintable))
-		}
-		s = s[size:]
-	}
-	return b.String()
+	return escaped(strings.ToValidUTF8(strings.Join(strings.Fields(clip(s, longest)), " "), "\ufffd"), unprintable)
 }
 
 // escaped is s with the unsafe runes escaped.

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"encoding/csv"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,49 +36,36 @@ var csvHeader = []string{
 	"cut", "upstream_answers", "cpu_others_cores",
 }
 
-// controlScenario is the scenario column of the run straight to the upstream.
+// controlScenario is the scenario column of the run without the gateway.
 const controlScenario = "control"
 
-// writeCSV prints one line a run under a header. The control run comes last,
-// as a scenario of its own.
-func writeCSV(w io.Writer, results []bench.Result, _ Options) error {
-	out := csv.NewWriter(w)
-	if err := out.Write(csvHeader); err != nil {
-		return err
-	}
+// writeCSV prints one line a run under a header. The run without the gateway comes
+// last, as a scenario of its own.
+func writeCSV(out *strings.Builder, results []bench.Result, _ Options) error {
+	lines := [][]string{csvHeader}
 	for _, r := range results {
 		context := csvContext(r)
-		line := func(scenario, number string, run *bench.Run) error {
-			fields := []string{r.Started.UTC().Format(time.RFC3339), csvText(r.Tool.Version), csvText(string(r.Verdict)),
-				csvText(scenario), number}
-			return out.Write(slices.Concat(fields, csvRun(run), context,
+		add := func(scenario, number string, run *bench.Run) {
+			if run == nil {
+				return
+			}
+			lines = append(lines, slices.Concat(
+				[]string{r.Started.UTC().Format(time.RFC3339), csvText(r.Tool.Version), csvText(string(r.Verdict)), csvText(scenario), number},
+				csvRun(run), context,
 				[]string{strconv.FormatBool(run.Cut), csvFigure(run.UpstreamAnswers, count), csvFigure(run.CPU.Others, csvFloat)}))
 		}
 		for _, s := range r.Scenarios {
 			for i := range s.Runs {
-				if err := line(s.Name, strconv.Itoa(i+1), &s.Runs[i]); err != nil {
-					return err
-				}
+				add(s.Name, strconv.Itoa(i+1), &s.Runs[i])
 			}
-			if s.Maximum != nil {
-				if err := line(s.Name, "maximum", s.Maximum); err != nil {
-					return err
-				}
-			}
+			add(s.Name, "maximum", s.Maximum)
 			for _, point := range s.Sweep {
-				if err := line(s.Name, shortest(100*point.Share)+"%", &point.Run); err != nil {
-					return err
-				}
+				add(s.Name, shortest(100*point.Share)+"%", &point.Run)
 			}
 		}
-		if r.Control != nil {
-			if err := line(controlScenario, "1", r.Control); err != nil {
-				return err
-			}
-		}
+		add(controlScenario, "1", r.Control)
 	}
-	out.Flush()
-	return out.Error()
+	return csv.NewWriter(out).WriteAll(lines)
 }
 
 // csvRun is what one run measured.
@@ -142,6 +128,7 @@ func csvText(s string) string {
 // csvFloat prints the shortest decimal that reads back as v.
 func csvFloat(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
+// csvFigure leaves the field empty for a missing figure.
 func csvFigure[T any](v *T, format func(T) string) string {
 	if v == nil {
 		return ""
@@ -149,7 +136,7 @@ func csvFigure[T any](v *T, format func(T) string) string {
 	return format(*v)
 }
 
-// csvPositive leaves the field empty for the zero of an unknown figure.
+// csvPositive does so for the zero of an unknown one.
 func csvPositive[T int | uint64 | float64](n T, format func(T) string) string {
 	if n <= 0 {
 		return ""

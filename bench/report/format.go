@@ -31,6 +31,15 @@ func figure[T any](v *T, format func(T) string) string {
 	return format(*v)
 }
 
+// positive prints n, or the mark for a missing figure if n is zero: a machine
+// without cores or memory is one that could not be read.
+func positive[T int | uint64 | float64](n T, format func(T) string) string {
+	if n <= 0 {
+		return missing
+	}
+	return format(n)
+}
+
 // known prints s, or the mark for a missing one.
 func known(s string) string {
 	if s == "" {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/csv"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,8 +19,8 @@ import (
 type reference struct {
 	platform, cloud, cpu, apisix, scenario string
 	published, standing, note              string
-	qps                                    float64
-	latencyMs                              *float64
+	// latencyMs is 0 where it was not published.
+	qps, latencyMs float64
 }
 
 // The settings of every published figure.
@@ -32,38 +33,35 @@ const (
 // readReferences parses the published figures.
 func readReferences(data []byte) ([]reference, error) {
 	records, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
-	if err != nil {
-		return nil, fmt.Errorf("read published figures: %w", err)
-	}
-	if len(records) == 0 {
-		return nil, fmt.Errorf("read published figures: no header")
-	}
-	column := map[string]int{}
-	for i, name := range records[0] {
-		column[name] = i
-	}
-	for _, name := range []string{"platform", "cloud", "cpu", "apisix", "scenario", "qps", "latency_ms", "published", "standing", "note"} {
-		if _, ok := column[name]; !ok {
-			return nil, fmt.Errorf("read published figures: no column %q", name)
-		}
+	if err != nil || len(records) == 0 {
+		return nil, fmt.Errorf("read published figures: %w", cmp.Or(err, io.ErrUnexpectedEOF))
 	}
 	var list []reference
 	for i, rec := range records[1:] {
-		get := func(name string) string { return rec[column[name]] }
-		ref := reference{
-			platform: get("platform"), cloud: get("cloud"), cpu: get("cpu"),
-			apisix: get("apisix"), scenario: get("scenario"),
-			published: get("published"), standing: get("standing"), note: get("note"),
-		}
-		if ref.qps, err = strconv.ParseFloat(get("qps"), 64); err != nil {
-			return nil, fmt.Errorf("read published figures, line %d: %w", i+2, err)
-		}
-		if s := get("latency_ms"); s != "" {
-			ms, err := strconv.ParseFloat(s, 64)
-			if err != nil {
-				return nil, fmt.Errorf("read published figures, line %d: %w", i+2, err)
+		field := func(name string) string {
+			column := slices.Index(records[0], name)
+			if column < 0 {
+				err = fmt.Errorf("no column %q", name)
+				return ""
 			}
-			ref.latencyMs = &ms
+			return rec[column]
+		}
+		number := func(name string) (v float64) {
+			if s := field(name); s != "" {
+				var bad error
+				v, bad = strconv.ParseFloat(s, 64)
+				err = cmp.Or(err, bad)
+			}
+			return v
+		}
+		ref := reference{
+			platform: field("platform"), cloud: field("cloud"), cpu: field("cpu"),
+			apisix: field("apisix"), scenario: field("scenario"),
+			published: field("published"), standing: field("standing"), note: field("note"),
+			qps: number("qps"), latencyMs: number("latency_ms"),
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read published figures, line %d: %w", i+2, err)
 		}
 		list = append(list, ref)
 	}
@@ -115,7 +113,7 @@ func referenceGrid(r bench.Result, s bench.ScenarioResult, all []reference) grid
 		}
 		cells := []string{
 			ref.cpu, known(ref.apisix), fixed(ref.qps, 0),
-			figure(ref.latencyMs, func(ms float64) string { return milliseconds(ms * 1000) }),
+			positive(1000*ref.latencyMs, milliseconds),
 			year(ref.published),
 		}
 		if unlike == "" {

@@ -30,7 +30,7 @@ const (
 )
 
 // writer prints results in one format.
-type writer func(w io.Writer, results []bench.Result, opts Options) error
+type writer func(out *strings.Builder, results []bench.Result, opts Options) error
 
 // formats is every format, in the order in which help names them.
 var formats = []struct {

@@ -350,7 +350,7 @@ func TestClean(t *testing.T) {
 		{"\u009b2J", `\u009b2J`},
 		{"\x07\x00", `\u0007\u0000`},
 		{"a\u202eb\u200b", `a\u202eb\u200b`},
-		{"\xff", `\u00ff`},
+		{"a\xff", "a\ufffd"},
 		{"\U000e0001", `\udb40\udc01`},
 		{"서버 é", "서버 é"},
 	} {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -42,19 +43,14 @@ func summaryLine(s bench.ScenarioResult) string {
 		plural(len(bench.Complete(s.Runs)), "run"), figure(bench.Spread(s.Runs, (*bench.Run).Throughput), percent))
 }
 
-// summaryVerdict is the verdict with the codes of the warnings, the decisive ones
-// alone where there are any.
+// summaryVerdict is the verdict with the codes of the warnings behind it.
 func summaryVerdict(r bench.Result) string {
-	var codes, decisive []string
-	for _, w := range r.Warnings {
-		codes = append(codes, w.Code)
-		if w.Invalid || w.Disturbed {
-			decisive = append(decisive, w.Code)
+	var codes []string
+	for _, w := range decisive(r) {
+		if !slices.Contains(codes, w.Code) {
+			codes = append(codes, w.Code)
 		}
 	}
-	if len(decisive) > 0 {
-		codes = decisive
-	}
 	word := strings.ReplaceAll(string(standing(r)), "-", " ")
-	return join(": ", strings.ToUpper(word[:min(1, len(word))])+word[min(1, len(word)):], strings.Join(codes, ", "))
+	return join(": ", strings.ToUpper(word[:1])+word[1:], strings.Join(codes, ", "))
 }

@@ -18,23 +18,14 @@ type view struct {
 	// legend says how the figures of the tables are meant.
 	legend  string
 	control string
-	level   level
-	verdict string
+	// standing is what verdict says in words.
+	standing bench.Verdict
+	verdict  string
 	// warnings are numbered from 1 in the order in which they are listed.
 	warnings   []bench.Warning
 	references []grid
 	sections   []section
 }
-
-// level is how much weight a line has.
-type level int
-
-const (
-	plain level = iota
-	good
-	caution
-	bad
-)
 
 // grid is a table. Every row has as many cells as the header has.
 type grid struct {
@@ -86,7 +77,7 @@ func newView(r bench.Result, opts Options) (view, error) {
 		warnings: r.Warnings,
 		sections: []section{machineSection(r), settingsSection(r)},
 		legend:   legend(r),
-		level:    levels[standing(r)],
+		standing: standing(r),
 		verdict:  verdict(r),
 	}
 	for _, s := range r.Scenarios {
@@ -102,6 +93,22 @@ func newView(r bench.Result, opts Options) (view, error) {
 		}
 	}
 	return v, nil
+}
+
+// printViews puts each result into words and hands it to print, with a rule between
+// one and the next.
+func printViews(out *strings.Builder, results []bench.Result, opts Options, rule string, print func(view)) error {
+	for i, r := range results {
+		v, err := newView(r, opts)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			out.WriteString("\n" + rule + "\n\n")
+		}
+		print(v)
+	}
+	return nil
 }
 
 // legend says how the latencies are meant.
@@ -148,7 +155,7 @@ func isBuiltin(g bench.GatewayInfo) bool { return g.Kind == "builtin" }
 // standing is the verdict on r, or a worse one where its warnings ask for that or
 // its verdict is none.
 func standing(r bench.Result) bench.Verdict {
-	_, known := levels[r.Verdict]
+	_, known := colors[r.Verdict]
 	switch {
 	case !known || slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Invalid }):
 		return bench.Invalid
@@ -162,11 +169,6 @@ func standing(r bench.Result) bench.Verdict {
 func counts(r bench.Result) bool {
 	v := standing(r)
 	return v == bench.Valid || v == bench.ValidWithWarnings
-}
-
-var levels = map[bench.Verdict]level{
-	bench.Valid: good, bench.ValidWithWarnings: caution, bench.Disturbed: caution,
-	bench.Invalid: bad, bench.Interrupted: bad,
 }
 
 // verdict says in words whether the figures count.
@@ -188,14 +190,19 @@ func verdict(r bench.Result) string {
 
 // reasons are the findings behind a verdict that keeps r from counting, in words.
 func reasons(r bench.Result) string {
-	v := standing(r)
 	var texts []string
-	for _, w := range r.Warnings {
-		if v == bench.Invalid && w.Invalid || v == bench.Disturbed && w.Disturbed {
-			texts = append(texts, w.Text)
-		}
+	for _, w := range decisive(r) {
+		texts = append(texts, w.Text)
 	}
 	return cmp.Or(strings.Join(texts, "; "), "no reason was recorded")
+}
+
+// decisive are the warnings behind the verdict on r; none made it interrupted.
+func decisive(r bench.Result) []bench.Warning {
+	v := standing(r)
+	return slices.DeleteFunc(slices.Clone(r.Warnings), func(w bench.Warning) bool {
+		return v == bench.Invalid && !w.Invalid || v == bench.Disturbed && !w.Disturbed || v == bench.Interrupted
+	})
 }
 
 // scenarioName is how the posts refer to one of the two built-in scenarios, or

@@ -6,7 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/go-cmp/cmp"
+
 	"armrepro/bench"
+	"armrepro/bench/fitness"
 	"armrepro/bench/machine"
 	"armrepro/bench/machine/vmtest/transcript"
 )
@@ -23,22 +26,25 @@ type outcome struct {
 	wrong []string
 }
 
-func (o *outcome) failf(format string, args ...any) {
-	o.wrong = append(o.wrong, fmt.Sprintf(format, args...))
-}
-
 // require notes what is wrong unless ok.
 func (o *outcome) require(ok bool, format string, args ...any) {
 	if !ok {
-		o.failf(format, args...)
+		o.wrong = append(o.wrong, fmt.Sprintf(format, args...))
 	}
 }
 
-// expect notes a difference.
-func expect[T comparable](o *outcome, field string, got, want T) {
-	if got != want {
-		o.failf("%s is %#v, want %#v", field, got, want)
+// String is what the guest said of itself, and what it measured.
+func (o outcome) String() string {
+	text := fmt.Sprintf("%+v", identityOf(o.machine))
+	if o.result == nil {
+		return text
 	}
+	for _, s := range o.result.Scenarios {
+		if s.QPS != nil {
+			text += fmt.Sprintf(", %s %.0f requests/s", s.Name, *s.QPS)
+		}
+	}
+	return text + ", verdict " + string(o.result.Verdict)
 }
 
 // check compares what a guest's commands did with what they have to do.
@@ -46,20 +52,17 @@ func (g guest) check(done []transcript.Command) outcome {
 	var o outcome
 	for i, line := range g.commands() {
 		if i >= len(done) || done[i].Line != line {
-			o.failf("%q did not run", line)
+			o.require(false, "%q did not run", line)
 			continue
 		}
 		c := done[i]
 		for _, secret := range secrets {
-			if strings.Contains(strings.ToLower(c.Stdout+c.Stderr), secret) {
-				o.failf("%q tells %s", line, secret)
-			}
+			o.require(!strings.Contains(strings.ToLower(c.Stdout+c.Stderr), secret), "%q tells %s", line, secret)
 		}
-		switch line {
-		case describe:
-			o.checkMachine(c, g.want)
-		case measure:
+		if line == measure {
 			o.checkRun(c)
+		} else {
+			o.checkMachine(c, g.want)
 		}
 	}
 	return o
@@ -75,22 +78,13 @@ func (o *outcome) checkMachine(c transcript.Command, want identity) {
 	}
 	o.machine = doc.Machine
 	m := doc.Machine
-	expect(o, "cpu.core", m.CPU.Core, want.core)
-	expect(o, "cpu.product", m.CPU.Product, want.product)
-	expect(o, "cloud", m.Cloud, want.cloud)
-	expect(o, "instance", m.Instance, want.instance)
-	expect(o, "hypervisor", m.Hypervisor, want.hypervisor)
-	expect(o, "container", m.Container, "none")
-	expect(o, "arch", m.Arch, guestArch)
-	expect(o, "page_size", m.PageSize, pageSize)
-	expect(o, "cores", m.Cores, guestCores)
-	expect(o, "usable_cores", m.UsableCores, guestCores)
-	expect(o, "emulated", m.Emulated, true)
+	diff := cmp.Diff(want.complete(), identityOf(m))
+	o.require(diff == "", "not the machine (-want +got):\n%s", diff)
 	o.require(m.EmulatedWhy != "", "emulated_why is empty")
 	// A translated loop has no frequency.
-	expect(o, "cpu.frequency.measured_mhz", m.CPU.Frequency.MeasuredMHz, 0)
+	o.require(m.CPU.Frequency.MeasuredMHz == 0, "a frequency was measured")
 	o.require(slices.Contains(m.CPU.Features, "crc32"), "cpu.features is %q, without crc32", m.CPU.Features)
-	o.require(strings.HasSuffix(m.Kernel, "-cloud-"+guestArch), "kernel is %q, not that of %s", m.Kernel, kernelPackage)
+	o.require(strings.HasSuffix(m.Kernel, "-cloud-"+guestArch), "kernel is %q, not the guest's", m.Kernel)
 	// The kernel keeps some of it to itself.
 	memory := m.MemoryBytes >> 20
 	o.require(memory > guestMiB*8/10 && memory <= guestMiB, "memory_bytes is %d MiB of %d", memory, guestMiB)
@@ -107,21 +101,19 @@ func (o *outcome) checkRun(c transcript.Command) {
 		return
 	}
 	o.result = &r
-	expect(o, "verdict", r.Verdict, bench.Invalid)
-	emulated := func(w bench.Warning) bool { return w.Code == "emulated-cpu" && w.Invalid }
+	o.require(r.Verdict == bench.Invalid, "verdict is %q", r.Verdict)
+	emulated := func(w bench.Warning) bool { return w.Code == fitness.EmulatedCPU && w.Invalid }
 	o.require(slices.ContainsFunc(r.Warnings, emulated), "no warning says that the CPU is emulated")
-	expect(o, "gateway.kind", r.Gateway.Kind, "builtin")
-	expect(o, "machine.cpu.core of the run", r.Machine.CPU.Core, o.machine.CPU.Core)
-	expect(o, "number of scenarios", len(r.Scenarios), 2)
+	o.require(r.Machine.CPU.Core == o.machine.CPU.Core, "the run's core is %q", r.Machine.CPU.Core)
+	o.require(len(r.Scenarios) == 2, "there are %d scenarios, not 2", len(r.Scenarios))
 	for _, s := range r.Scenarios {
 		if len(s.Runs) != 1 {
-			o.failf("%s has %d runs, want 1", s.Name, len(s.Runs))
+			o.require(false, "%s has %d runs, not 1", s.Name, len(s.Runs))
 			continue
 		}
 		run := s.Runs[0]
 		// On a busy host answers may be late; there is no excuse for others.
-		e := run.Errors
-		o.require(e.Total() == e.Timeout, "%s has errors other than timeouts: %+v", s.Name, e)
+		o.require(run.Errors.Total() == run.Errors.Timeout, "%s has errors other than timeouts: %+v", s.Name, run.Errors)
 		o.require(run.Requests > 0 && s.QPS != nil && *s.QPS > 0, "%s has no requests", s.Name)
 		o.require(run.Latency.P50 != nil && run.Latency.P99 != nil && s.LatencyMs != nil, "%s has no latency", s.Name)
 		o.require(run.CPU.Gateway != nil && *run.CPU.Gateway > 0, "%s has no CPU time of the gateway", s.Name)
@@ -133,9 +125,9 @@ func (o *outcome) checkRun(c transcript.Command) {
 func (o *outcome) decode(c transcript.Command, exit int, doc any) bool {
 	err := json.Unmarshal([]byte(c.Stdout), doc)
 	if c.Exit != exit {
-		o.failf("%q: exit code %d, want %d: %s", c.Line, c.Exit, exit, strings.TrimSpace(c.Stderr))
+		o.require(false, "%q: exit code %d, want %d: %s", c.Line, c.Exit, exit, strings.TrimSpace(c.Stderr))
 	} else if err != nil {
-		o.failf("%q: read output: %v", c.Line, err)
+		o.require(false, "%q: read output: %v", c.Line, err)
 	}
 	return err == nil
 }

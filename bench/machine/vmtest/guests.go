@@ -1,10 +1,11 @@
 package main
 
-// What every guest has. The page size is that of the kernel.
+import "armrepro/bench/machine"
+
+// What every guest has.
 const (
 	guestCores = 2
 	guestMiB   = 2048
-	pageSize   = 4096
 )
 
 // The commands that guests run.
@@ -35,9 +36,28 @@ func (g guest) commands() []string {
 	return []string{describe}
 }
 
-// identity is what tells one guest from another. Empty means unknown.
+// identity is what a guest is known by. Empty means unknown.
 type identity struct {
-	core, product, cloud, instance, hypervisor string
+	Core, Product, Cloud, Instance, Hypervisor string
+	// The others are alike in all guests.
+	Container, Arch string
+	PageSize, Cores int
+	UsableCores     float64
+	Emulated        bool
+}
+
+// complete adds what is alike in all guests.
+func (i identity) complete() identity {
+	i.Container, i.Arch, i.PageSize = "none", guestArch, 4096
+	i.Cores, i.UsableCores, i.Emulated = guestCores, guestCores, true
+	return i
+}
+
+func identityOf(m machine.Machine) identity {
+	return identity{
+		m.CPU.Core, m.CPU.Product, m.Cloud, m.Instance, m.Hypervisor,
+		m.Container, m.Arch, m.PageSize, m.Cores, m.UsableCores, m.Emulated,
+	}
 }
 
 // secrets are what identifies one machine among all of its kind. Guests have
@@ -58,7 +78,7 @@ var guests = []guest{
 			"type=4,manufacturer=AWS,version=AWS Graviton2,serial=ec2secretserial",
 		},
 		measures: true,
-		want:     identity{core: "Neoverse N1", product: "Graviton2", cloud: "AWS", instance: "c6g.large", hypervisor: "KVM"},
+		want:     identity{Core: "Neoverse N1", Product: "Graviton2", Cloud: "AWS", Instance: "c6g.large", Hypervisor: "KVM"},
 	},
 	{
 		name: "OCI A1", cpu: "neoverse-n1", firmware: true,
@@ -72,17 +92,17 @@ var guests = []guest{
 			"run/cloud-init/instance-data.json": `{"ds": {"id": "ocid1.instance.secret", "shape": "VM.Standard.A1.Flex"}}`,
 		},
 		// An Altra is known by its timer, which is the emulator's own here.
-		want: identity{core: "Neoverse N1", cloud: "OCI", instance: "VM.Standard.A1.Flex", hypervisor: "KVM"},
+		want: identity{Core: "Neoverse N1", Cloud: "OCI", Instance: "VM.Standard.A1.Flex", Hypervisor: "KVM"},
 	},
 	{
 		// The emulator calls itself QEMU; a uuid alone is no proof of AWS.
 		name: "no cloud", cpu: "cortex-a72", firmware: true,
 		smbios: []string{"type=1,uuid=ec2fe1d2-0000-4000-8000-00000000beef"},
-		want:   identity{core: "Cortex-A72", hypervisor: "QEMU"},
+		want:   identity{Core: "Cortex-A72", Hypervisor: "QEMU"},
 	},
 	{
 		// Pointer authentication in its usual cipher takes most of the time.
 		name: "no firmware", cpu: "max,pauth-impdef=on",
-		want: identity{core: "QEMU max", hypervisor: "QEMU"},
+		want: identity{Core: "QEMU max", Hypervisor: "QEMU"},
 	},
 }

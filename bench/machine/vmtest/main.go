@@ -8,121 +8,112 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
-	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
+	"time"
 
-	"github.com/spf13/pflag"
-
-	"armrepro/proxycheck"
-)
-
-// Exit codes.
-const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
+	"armrepro/bench/machine/vmtest/transcript"
 )
 
 func main() {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	go func() {
-		cancel(&signalError{<-signals})
-		<-signals
-		os.Exit(exitInterrupted)
-	}()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	fetchOnly := flag.Bool("fetch", false, "only fill the cache")
+	program := flag.String("armrepro", "dist/armrepro-linux-arm64", "boot the program `FILE`")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "vmtest: unexpected argument %q; see --help\n", flag.Arg(0))
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	err := test(ctx, *program, *fetchOnly)
+	if ctx.Err() != nil {
+		fmt.Fprintln(os.Stderr, "vmtest: interrupted")
+		os.Exit(130)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "vmtest: %v\n", err)
+		os.Exit(1)
+	}
 }
 
-// signalError is the cause of a context that a signal ended.
-type signalError struct{ signal os.Signal }
-
-func (e *signalError) Error() string { return "interrupted by " + e.signal.String() }
-
-// usageError is a command line that cannot be meant.
-type usageError struct{ text string }
-
-func (e *usageError) Error() string { return e.text }
-
-// run is the whole program; it returns the exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parseOptions(args, stdout)
-	if err == nil {
-		err = test(ctx, o, stdout, stderr)
+// test boots every guest, prints what it said, and returns what was wrong.
+func test(ctx context.Context, program string, fetchOnly bool) error {
+	k, err := fetch(ctx)
+	if err != nil || fetchOnly {
+		return err
 	}
-	return report(err, stderr)
-}
-
-// report prints err with its hint and returns the exit code that it stands for.
-func report(err error, stderr io.Writer) int {
-	if err == nil || errors.Is(err, pflag.ErrHelp) {
-		return exitOK
+	armrepro, err := os.ReadFile(program)
+	if err != nil {
+		return fmt.Errorf("read armrepro: %w; build it with make build", err)
 	}
-	if stopped, ok := errors.AsType[*signalError](err); ok {
-		fmt.Fprintf(stderr, "vmtest: %v\n", stopped)
-		return exitInterrupted
+	dir, err := os.MkdirTemp("", "vmtest-")
+	if err != nil {
+		return fmt.Errorf("create temporary folder: %w", err)
 	}
-	fmt.Fprintf(stderr, "vmtest: %v\n", err)
-	if hint := proxycheck.Hint(err); hint != "" {
-		fmt.Fprintf(stderr, "\n%s\n", hint)
+	defer os.RemoveAll(dir)
+	init, err := buildInit(ctx)
+	if err != nil {
+		return err
 	}
-	if _, ok := errors.AsType[*usageError](err); ok {
-		return exitUsage
-	}
-	return exitFailed
-}
-
-// options are what the flags say.
-type options struct {
-	fetchOnly bool
-	cache     string
-	armrepro  string
-	console   bool
-}
-
-func parseOptions(args []string, stdout io.Writer) (options, error) {
-	var o options
-	fs := pflag.NewFlagSet("vmtest", pflag.ContinueOnError)
-	fs.SortFlags = false
-	fs.SetOutput(io.Discard)
-	fs.BoolVar(&o.fetchOnly, "fetch", false, "only fill the cache")
-	fs.StringVar(&o.cache, "cache", "", "keep the unpacked packages in this folder (default armrepro-vmtest in the user's cache)")
-	fs.StringVar(&o.armrepro, "armrepro", "", "boot this program for arm64 instead of building it")
-	fs.BoolVar(&o.console, "console", false, "show the consoles of the guests")
-	fs.Usage = func() {
-		fmt.Fprintf(stdout, `Usage: go run ./bench/machine/vmtest [flags]
-
-Boots armrepro in virtual machines with Arm cores and checks what it says about them. The
-packages that this takes are fetched with apt once and kept; nothing is installed.
-
-Flags:
-%s
-Exit codes: 0 everything is as expected, 1 something is not or failed, 2 usage, 130 interrupted.
-`, fs.FlagUsages())
-	}
-	err := fs.Parse(args)
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
-		return o, err
-	case err != nil:
-		return o, &usageError{err.Error() + "; see --help"}
-	case fs.NArg() > 0:
-		return o, &usageError{fmt.Sprintf("unexpected argument %q; see --help", fs.Arg(0))}
-	}
-	if o.cache == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return o, &proxycheck.HintError{Err: fmt.Errorf("find cache: %w", err), Hint: "name a folder with --cache"}
+	for _, g := range guests {
+		begin := time.Now()
+		seen := k.see(ctx, g, filepath.Join(dir, "initramfs"), init, armrepro)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-		o.cache = filepath.Join(base, "armrepro-vmtest")
+		fmt.Printf("%s in %.1f s: %s\n", g.name, time.Since(begin).Seconds(), seen)
+		for _, wrong := range seen.wrong {
+			err = errors.Join(err, fmt.Errorf("%s: %s", g.name, wrong))
+		}
 	}
-	return o, nil
+	return err
+}
+
+// see boots g and says what was seen.
+func (k kit) see(ctx context.Context, g guest, initramfs string, init, armrepro []byte) outcome {
+	err := writeInitramfs(initramfs, g, init, armrepro)
+	var console []byte
+	if err == nil {
+		console, err = k.boot(ctx, g, initramfs)
+	}
+	if err != nil {
+		return outcome{wrong: []string{err.Error()}}
+	}
+	done, err := transcript.Parse(console)
+	seen := g.check(done)
+	if err != nil {
+		seen.require(false, "%v", err)
+	}
+	if len(done) == 0 {
+		const most = 2000
+		seen.require(false, "the console ends with %q", console[max(0, len(console)-most):])
+	}
+	return seen
+}
+
+// output runs a program and returns what it prints on standard output.
+func output(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	// The emulator would go on without this process.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		var said string
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			said = strings.TrimSpace(string(exit.Stderr))
+		}
+		return nil, fmt.Errorf("run %s: %w: %s", filepath.Base(name), cmp.Or(context.Cause(ctx), err), said)
+	}
+	return out, nil
 }
