@@ -91,8 +91,8 @@ func (a *admin) recognize(ctx context.Context) (found bool, err error) {
 		configs, err := a.ask(ctx, "", http.MethodGet, "/configs", nil)
 		if err == nil && configs.wantsKey() {
 			return true, &HintError{
-				Err:  fmt.Errorf("the gateway is standalone: its Admin API at %s takes whole configurations at /apisix/admin/configs and no single route", a.base),
-				Hint: standaloneHint,
+				Err:    fmt.Errorf("the gateway is standalone: its Admin API at %s takes whole configurations at /apisix/admin/configs and no single route", a.base),
+				Advice: standaloneHint,
 			}
 		}
 	}
@@ -197,7 +197,7 @@ func explainAdmin(err *adminError, key string) error {
 	if hint == "" {
 		return err
 	}
-	return &HintError{Err: err, Hint: hint}
+	return &HintError{Err: err, Advice: hint}
 }
 
 // adminStatus is the status that the Admin API answered err with, or 0.
