@@ -15,7 +15,9 @@ const Schema = "armrepro/v1"
 // Result is the whole of one measurement. Everything printed is printed from
 // it. A figure that could not be measured is null, never zero.
 type Result struct {
-	Schema    string           `json:"schema"`
+	Schema string `json:"schema"`
+	// Label is the user's name for the machine; empty without one.
+	Label     string           `json:"label,omitempty"`
 	Tool      Tool             `json:"tool"`
 	Started   time.Time        `json:"started"`
 	Machine   machine.Machine  `json:"machine"`
@@ -46,6 +48,16 @@ type GatewayInfo struct {
 	// null where they cannot be seen (a gateway in another pid namespace).
 	Workers *int     `json:"workers"`
 	Plugins []string `json:"plugins"`
+	// OpenResty is null where it cannot be seen.
+	OpenResty *OpenRestyInfo `json:"openresty,omitempty"`
+}
+
+// OpenRestyInfo names the OpenResty that an APISIX runs on.
+type OpenRestyInfo struct {
+	Version string   `json:"version"`
+	Path    string   `json:"path"`
+	LuaJIT  string   `json:"luajit"`
+	Modules []string `json:"modules"`
 }
 
 // EtcdInfo names the configuration store the gateway used.
@@ -68,8 +80,7 @@ type Settings struct {
 	// the share of each scenario's maximum; both are 0 in a closed loop.
 	Rate      float64 `json:"rate,omitzero"`
 	RateShare float64 `json:"rate_share,omitzero"`
-	// Sweep holds the shares of each scenario's maximum that were measured
-	// besides.
+	// Sweep holds the shares of each scenario's maximum that are also measured.
 	Sweep []float64 `json:"sweep,omitempty"`
 	// Pins is null where the processes ran wherever the kernel put them.
 	Pins *Pins `json:"pins"`
@@ -83,8 +94,8 @@ type Pins struct {
 	Load     string `json:"load"`
 }
 
-// ScenarioResult is one scenario's runs and their average. QPS and LatencyMs
-// are null when no run completed.
+// ScenarioResult is one scenario's runs and the average of the complete ones.
+// QPS and LatencyMs are null when no run completed.
 type ScenarioResult struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
@@ -93,10 +104,10 @@ type ScenarioResult struct {
 	Maximum *Run `json:"maximum,omitempty"`
 	// Sweep are runs at shares of the scenario's own maximum.
 	Sweep []SweepRun `json:"sweep,omitempty"`
-	// QPS is the mean of the runs' qps.
+	// QPS is the mean of the complete runs' qps.
 	QPS *float64 `json:"qps"`
-	// LatencyMs is the mean of the runs' AverageLatency, in milliseconds: in
-	// a closed loop the figure that the published tables show.
+	// LatencyMs is the mean of the complete runs' AverageLatency, in
+	// milliseconds: in a closed loop the figure that the published tables show.
 	LatencyMs *float64 `json:"latency_ms"`
 }
 
@@ -110,6 +121,12 @@ type SweepRun struct {
 // Run is one measured load run with what the processes used meanwhile.
 type Run struct {
 	load.Result
+	// Cut marks a run that was stopped before its time. Its figures cover
+	// Seconds, and are in no average.
+	Cut bool `json:"cut,omitempty"`
+	// UpstreamAnswers is how many answers the upstream gave from before the
+	// load until after it; null where that is unknown.
+	UpstreamAnswers *uint64 `json:"upstream_answers"`
 	// CPU is in cores: 1.0 is one core busy for the whole window.
 	CPU CPU `json:"cpu"`
 	// RSS is the peak resident memory of each process since it started.
@@ -130,12 +147,15 @@ func (r *Run) AverageLatency() *float64 {
 // could not be measured.
 type CPU struct {
 	Gateway *float64 `json:"gateway"`
-	// GatewayWait is the time that the gateway's workers had something to do
-	// but no core to do it on.
+	// GatewayWait is how long the gateway's workers were ready but waited for
+	// a core.
 	GatewayWait *float64 `json:"gateway_wait"`
 	Upstream    *float64 `json:"upstream"`
 	Load        *float64 `json:"load"`
 	Etcd        *float64 `json:"etcd"`
+	// Others is what the CPUs that the run may use spent on processes other
+	// than the run's, steal included and interrupts not.
+	Others *float64 `json:"others"`
 	// Steal is what the hypervisor withheld from the whole machine.
 	Steal *float64 `json:"steal"`
 }
@@ -149,13 +169,14 @@ type RSS struct {
 }
 
 // Warning is something that the reader of the figures has to know. Code is
-// stable; Text names the finding; Hint says what to do about it. Invalid marks
-// a warning that makes the whole result invalid.
+// stable; Text names the finding; Hint says what to do about it. Disturbed and
+// Invalid mark a warning that makes the whole result so.
 type Warning struct {
-	Code    string `json:"code"`
-	Text    string `json:"text"`
-	Hint    string `json:"hint,omitempty"`
-	Invalid bool   `json:"invalid,omitempty"`
+	Code      string `json:"code"`
+	Text      string `json:"text"`
+	Hint      string `json:"hint,omitempty"`
+	Disturbed bool   `json:"disturbed,omitempty"`
+	Invalid   bool   `json:"invalid,omitempty"`
 }
 
 // Verdict says whether the figures count.
@@ -165,10 +186,14 @@ type Verdict string
 const (
 	// Valid figures have nothing against them.
 	Valid Verdict = "valid"
-	// ValidWithWarnings figures count, read together with the warnings.
+	// ValidWithWarnings figures count, but the warnings limit how far.
 	ValidWithWarnings Verdict = "valid-with-warnings"
-	// Invalid figures are shown and compared with nothing.
-	Invalid Verdict = "invalid"
-	// Interrupted figures are what was measured until somebody stopped it.
+	// Disturbed figures were measured right while something else took the
+	// machine's time. They are compared with nothing.
+	Disturbed Verdict = "disturbed"
+	// Interrupted figures are those of a measurement that was stopped. They
+	// are compared with nothing.
 	Interrupted Verdict = "interrupted"
+	// Invalid figures are compared with nothing.
+	Invalid Verdict = "invalid"
 )

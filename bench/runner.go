@@ -60,12 +60,18 @@ type Config struct {
 	// process unless it is somebody else's.
 	UpstreamPID  int
 	EtcdEmbedded bool
-	Progress     Progress
+	// Answered is how many answers the upstream has given so far; nil where
+	// that is unknown.
+	Answered func() (uint64, error)
+	// CPUs are those that the run may use.
+	CPUs     []int
+	Progress Progress
 	// Root is the root of the file system, for what /proc tells.
 	Root fs.FS
 }
 
-// controlLimit bounds the control run: it shows a ceiling and needs no more.
+// controlLimit bounds the run without the gateway: the ceiling that it shows is
+// far off, and needs no more precision.
 const controlLimit = 10 * time.Second
 
 // Measure runs every scenario and then the control, and fills in result as it
@@ -129,7 +135,8 @@ type measuring struct {
 
 // run measures once, with a closed loop if rate is 0.
 func (m *measuring) run(ctx context.Context, what string, rate float64) (*Run, error) {
-	run, err := m.load(ctx, m.title+", "+what, m.config(seconds(m.Settings.DurationS), rate), m.workers)
+	cfg := m.config(seconds(m.Settings.DurationS), rate)
+	run, err := m.load(ctx, m.title+", "+what, cfg, m.workers)
 	m.checkWorkers(m.workers)
 	return run, err
 }
@@ -151,8 +158,7 @@ func (m *measuring) maximum(ctx context.Context) error {
 	return err
 }
 
-// errNoMaximum says that there is nothing to take shares of. A share of it would
-// be the rate 0, which is a closed loop.
+// errNoMaximum: a share of nothing would be the rate 0, which is a closed loop.
 var errNoMaximum = errors.New("nothing was answered, so there is no maximum to take shares of")
 
 // sweep measures at every share of the maximum that was asked for.
@@ -187,10 +193,10 @@ func (m *measuring) sweep(ctx context.Context) error {
 // control loads the upstream directly.
 func (r *runner) control(ctx context.Context) error {
 	lasts := min(seconds(r.Settings.DurationS), controlLimit)
-	run, err := r.load(ctx, "straight to the upstream", r.loadConfig(r.UpstreamURL, lasts), nil)
+	run, err := r.load(ctx, "without the gateway", r.loadConfig(r.UpstreamURL, lasts), []int{})
 	r.result.Control = run
 	if err != nil {
-		return fmt.Errorf("control run: %w", err)
+		return fmt.Errorf("load the upstream without the gateway: %w", err)
 	}
 	return nil
 }
@@ -206,15 +212,13 @@ func (r *runner) loadConfig(url string, lasts time.Duration) load.Config {
 	}
 }
 
-// load loads once and returns what it measured, also when it was
-// interrupted; nil if there is nothing.
+// load loads once and returns what it measured, also when it was interrupted;
+// nil if there is nothing. No workers are those of no gateway, nil ones unseen.
 func (r *runner) load(ctx context.Context, phase string, cfg load.Config, workers []int) (*Run, error) {
 	var before, after usage
-	pids := processes{workers: workers, upstream: r.UpstreamPID}
-	if r.EtcdEmbedded {
-		pids.etcd = os.Getpid()
-	}
+	pids := processes{workers: workers, upstream: r.UpstreamPID, self: os.Getpid(), cpus: r.CPUs}
 	r.Progress.Begin(phase, cfg.Duration)
+	answered := r.answered()
 	run, err := r.Generator.Load(ctx, cfg, Observer{
 		Started:  func() { before = pids.usage(r.Root) },
 		Ended:    func() { after = pids.usage(r.Root) },
@@ -224,10 +228,27 @@ func (r *runner) load(ctx context.Context, phase string, cfg load.Config, worker
 		r.Progress.End(nil)
 		return nil, cause(ctx, err)
 	}
-	after.since(before, len(workers), &run)
+	run.Cut = err != nil && run.Seconds < cfg.Duration.Seconds()
+	run.UpstreamAnswers = difference(answered, r.answered())
+	after.since(before, workers, &run)
 	pids.peakRSS(r.Root, &run)
+	if !r.EtcdEmbedded {
+		run.CPU.Etcd, run.RSS.Etcd = nil, nil
+	}
 	r.Progress.End(&run)
 	return &run, cause(ctx, err)
+}
+
+// answered is the upstream's count of answers, or nil.
+func (r *runner) answered() *uint64 {
+	if r.Answered == nil {
+		return nil
+	}
+	n, err := r.Answered()
+	if err != nil {
+		return nil
+	}
+	return &n
 }
 
 // cause prefers the reason why ctx ended to the error that came of it.
@@ -245,8 +266,8 @@ func (r *runner) countWorkers() []int {
 	if err != nil {
 		r.result.Warn(Warning{
 			Code: WorkersUnseen,
-			Text: fmt.Sprintf("the gateway's workers cannot be seen (%v): their number and CPU time are unknown", err),
-			Hint: "run armrepro where the gateway's processes are visible, such as in its pid namespace",
+			Text: fmt.Sprintf("could not see the gateway's workers, so their number and CPU time are unknown: %v", err),
+			Hint: "run armrepro where it sees the gateway's processes, such as in the same pid namespace",
 		})
 		return nil
 	}
@@ -255,8 +276,8 @@ func (r *runner) countWorkers() []int {
 	if n != r.Settings.Workers {
 		r.result.Warn(Warning{
 			Code:    WorkerCount,
-			Text:    fmt.Sprintf("the gateway runs %d workers, not %d", n, r.Settings.Workers),
-			Hint:    "set worker_processes in the gateway's configuration, or say --workers " + fmt.Sprint(n),
+			Text:    fmt.Sprintf("running gateway workers: %d; required: %d", n, r.Settings.Workers),
+			Hint:    fmt.Sprintf("set worker_processes in the gateway's configuration, or use --workers %d", n),
 			Invalid: true,
 		})
 	}
@@ -272,7 +293,7 @@ func (r *runner) checkWorkers(before []int) {
 		r.result.Warn(Warning{
 			Code:    GatewayRestarted,
 			Text:    fmt.Sprintf("the gateway's workers changed during the run: pids %v, then %v", before, after),
-			Hint:    "a worker crashed or the gateway was reloaded; see its logs/error.log",
+			Hint:    "look in the gateway's logs/error.log for a crash or a reload, and run again",
 			Invalid: true,
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"armrepro/bench/load"
+	"armrepro/proxycheck/process"
 )
 
 // fakeGateway notes what is asked of it.
@@ -68,13 +69,16 @@ func (g *fakeGenerator) Load(_ context.Context, cfg load.Config, on Observer) (R
 	if g.silent {
 		return Run{Result: load.Result{Seconds: 1}}, nil
 	}
-	return testRun(1000), nil
+	run := testRun(1000)
+	run.CPU.Load = ptr(0.0)
+	return run, nil
 }
 
 func testRun(qps float64) Run {
 	mean, wrk := 16000.0*1000/qps, 16500.0*1000/qps
-	return Run{Result: load.Result{
-		Requests: uint64(qps), Seconds: 1, QPS: qps,
+	answers := uint64(qps)
+	return Run{UpstreamAnswers: &answers, Result: load.Result{
+		Requests: answers, Seconds: 1, QPS: qps,
 		Latency: load.Latency{Mean: &mean, MeanWrk: &wrk},
 	}}
 }
@@ -88,6 +92,7 @@ func (silent) End(*Run)                    {}
 func testConfig(log *[]string) (Config, *fakeGateway, *fakeGenerator) {
 	gateway := &fakeGateway{log: log, workers: [][]int{{os.Getpid()}}}
 	generator := &fakeGenerator{log: log}
+	cpus, _ := process.AllowedCPUs(os.DirFS("/"))
 	return Config{
 		Settings:     Settings{DurationS: 60, WarmupS: 5, Connections: 16, Threads: 2, Runs: 2, Workers: 1, TimeoutS: 2},
 		Scenarios:    []Scenario{{Name: "one", Title: "One", Path: "/hello"}, {Name: "two", Title: "Two", Path: "/hello"}},
@@ -97,6 +102,7 @@ func testConfig(log *[]string) (Config, *fakeGateway, *fakeGenerator) {
 		UpstreamPID:  os.Getpid(),
 		EtcdEmbedded: true,
 		Progress:     silent{},
+		CPUs:         cpus,
 		Root:         os.DirFS("/"),
 	}, gateway, generator
 }
@@ -131,8 +137,8 @@ func TestMeasureOrder(t *testing.T) {
 			t.Errorf("cpu of %s: %v, want more than 0", name, cores)
 		}
 	}
-	if run.CPU.Steal == nil || run.CPU.GatewayWait == nil {
-		t.Error("steal or the gateway's wait is missing")
+	if run.CPU.Steal == nil || run.CPU.GatewayWait == nil || run.CPU.Others == nil {
+		t.Error("steal, the gateway's wait or the use of others is missing")
 	}
 	for name, rss := range map[string]*uint64{"gateway": run.RSS.Gateway, "upstream": run.RSS.Upstream, "etcd": run.RSS.Etcd} {
 		if rss == nil || *rss == 0 {
@@ -199,6 +205,57 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// TestUpstreamAnswers counts what the upstream answered from before each load until
+// after it.
+func TestUpstreamAnswers(t *testing.T) {
+	t.Parallel()
+	var given uint64
+	counting := func() (uint64, error) { given += 7; return given, nil }
+	for _, tt := range []struct {
+		name     string
+		answered func() (uint64, error)
+		want     *uint64
+	}{
+		{"counted", counting, ptr(uint64(7))},
+		{"unknown", nil, nil},
+		{"not answering", func() (uint64, error) { return 5, errors.New("gone") }, nil},
+		{"another one by now", func() (uint64, error) { given--; return given, nil }, nil},
+	} {
+		var log []string
+		cfg, _, _ := testConfig(&log)
+		cfg.Answered = tt.answered
+		result := &Result{Settings: cfg.Settings}
+		if err := Measure(t.Context(), cfg, result); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		for _, run := range append(result.Scenarios[1].Runs, *result.Control) {
+			if got := run.UpstreamAnswers; (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
+				t.Errorf("%s: %v answers, want %v", tt.name, got, tt.want)
+			}
+		}
+	}
+}
+
+// TestOthers is what is left of the machine without the run's own processes.
+func TestOthers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		busy *float64
+		own  []*float64
+		want *float64
+	}{
+		{"some", ptr(2.0), []*float64{ptr(1.0), ptr(0.25)}, ptr(0.75)},
+		{"none, by rounding", ptr(1.24), []*float64{ptr(1.0), ptr(0.25)}, ptr(0.0)},
+		{"machine unknown", nil, []*float64{ptr(1.0)}, nil},
+		{"a process unknown", ptr(2.0), []*float64{ptr(1.0), nil}, nil},
+	} {
+		if got := rest(tt.busy, tt.own); (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestMeasureKeepsWhatItHas(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")
@@ -227,6 +284,13 @@ func TestMeasureKeepsWhatItHas(t *testing.T) {
 		}
 		if !slices.Equal(runs, tt.runs) {
 			t.Errorf("%s: runs %v, want %v", tt.name, runs, tt.runs)
+		}
+		for _, s := range result.Scenarios {
+			for _, run := range s.Runs {
+				if run.Cut != (run.QPS == tt.partial.QPS) || s.QPS == nil || *s.QPS != 1000 {
+					t.Errorf("%s: a run of %g is cut: %v; average %v", tt.name, run.QPS, run.Cut, s.QPS)
+				}
+			}
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package bench
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,25 +17,25 @@ import (
 // Scenario is what the gateway is asked to do under load.
 type Scenario struct {
 	// Name identifies it: lower-case letters, digits and hyphens.
-	Name string `yaml:"name"`
+	Name string
 	// Title is what a person reads.
-	Title string `yaml:"title"`
+	Title string
 	// Path is what the load requests.
-	Path string `yaml:"path"`
+	Path string
 	// Route is the Admin API's route object without its upstream.
-	Route map[string]any `yaml:"route"`
+	Route map[string]any
 	// Expect is what proves that the route is live.
-	Expect Expect `yaml:"expect"`
+	Expect Expect
 }
 
 // Expect is what an answer through the route has to look like.
 type Expect struct {
-	Body string `yaml:"body"`
+	Body string
 	// Headers have to be there, AbsentHeaders must not.
-	Headers       []string `yaml:"headers"`
-	AbsentHeaders []string `yaml:"absent_headers"`
+	Headers       []string
+	AbsentHeaders []string
 	// Metric has to count the route; empty for none.
-	Metric string `yaml:"metric"`
+	Metric string
 }
 
 // maxScenario bounds a scenario file.
@@ -43,8 +43,8 @@ const maxScenario = 1 << 20
 
 var scenarioName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
 
-// ReadScenario reads a scenario from YAML. A field it does not know is an
-// error: a misspelled one would measure something else.
+// ReadScenario reads a scenario from YAML. Errors name the line and the key. An
+// unknown key is one: a misspelled one would measure something else.
 func ReadScenario(r io.Reader) (Scenario, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxScenario+1))
 	if err != nil {
@@ -53,38 +53,102 @@ func ReadScenario(r io.Reader) (Scenario, error) {
 	if len(text) > maxScenario {
 		return Scenario{}, fmt.Errorf("read scenario: larger than %d bytes", maxScenario)
 	}
-	var s Scenario
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	switch err := dec.Decode(&s); {
-	case errors.Is(err, io.EOF):
-		return Scenario{}, errors.New("read scenario: it is empty")
-	case err != nil:
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
 		return Scenario{}, fmt.Errorf("read scenario: %w", err)
 	}
-	if err := s.check(); err != nil {
+	if len(doc.Content) == 0 {
+		return Scenario{}, errors.New("read scenario: it is empty")
+	}
+	var s Scenario
+	lines, err := s.decode(doc.Content[0])
+	if err == nil {
+		err = s.check(lines)
+	}
+	if err != nil {
 		return Scenario{}, fmt.Errorf("read scenario: %w", err)
 	}
 	return s, nil
 }
 
-func (s *Scenario) check() error {
+// decode fills in s and returns the line of each key.
+func (s *Scenario) decode(node *yaml.Node) (map[string]int, error) {
+	var expect yaml.Node
+	lines, err := decodeKeys(node, "", map[string]any{
+		"name": &s.Name, "title": &s.Title, "path": &s.Path, "route": &s.Route, "expect": &expect,
+	})
+	if err == nil && expect.Kind != 0 {
+		_, err = decodeKeys(&expect, "expect.", map[string]any{
+			"body": &s.Expect.Body, "headers": &s.Expect.Headers, "absent_headers": &s.Expect.AbsentHeaders, "metric": &s.Expect.Metric,
+		})
+	}
+	return lines, err
+}
+
+// decodeKeys decodes a mapping into fields. The decoder's own errors would name Go
+// types.
+func decodeKeys(node *yaml.Node, prefix string, fields map[string]any) (map[string]int, error) {
+	known := strings.Join(slices.Sorted(maps.Keys(fields)), ", ")
+	if node.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("line %d: want a mapping with the keys %s", node.Line, known)
+	}
+	lines := map[string]int{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		field, ok := fields[key.Value]
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("line %d: unknown key %q; use %s", key.Line, prefix+key.Value, known)
+		case lines[key.Value] > 0:
+			return nil, fmt.Errorf("line %d: %s is already on line %d", key.Line, prefix+key.Value, lines[key.Value])
+		}
+		lines[key.Value] = key.Line
+		if want, err := decodeValue(value, field); err != nil {
+			return nil, fmt.Errorf("line %d: %s%s: want %s", value.Line, prefix, key.Value, want)
+		}
+	}
+	return lines, nil
+}
+
+// decodeValue decodes into a field, and says what that takes.
+func decodeValue(value *yaml.Node, field any) (want string, err error) {
+	switch field := field.(type) {
+	case *yaml.Node:
+		*field = *value
+		return "", nil
+	case *string:
+		want = "a text"
+	case *[]string:
+		want = "a list of texts"
+	case *map[string]any:
+		want = "a mapping that JSON can hold: each key once and a text, no .nan or .inf"
+		defer func() {
+			if err == nil {
+				_, err = json.Marshal(*field)
+			}
+		}()
+	}
+	return want, value.Decode(field)
+}
+
+// check looks at the values of the keys, which are on the given lines.
+func (s *Scenario) check(lines map[string]int) error {
+	for _, key := range []string{"name", "path", "route"} {
+		if lines[key] == 0 {
+			return fmt.Errorf("no key %q", key)
+		}
+	}
 	switch {
 	case !scenarioName.MatchString(s.Name):
-		return fmt.Errorf("name: %q has to match %s", s.Name, scenarioName)
+		return fmt.Errorf("line %d: name: %q has to match %s", lines["name"], s.Name, scenarioName)
 	case !strings.HasPrefix(s.Path, "/") || strings.ContainsFunc(s.Path, notPrintable):
-		return fmt.Errorf("path: %q has to begin with a slash and hold no spaces", s.Path)
+		return fmt.Errorf("line %d: path: %q has to begin with a slash and hold no spaces", lines["path"], s.Path)
 	case len(s.Route) == 0:
-		return errors.New("route: is missing")
+		return fmt.Errorf("line %d: route: it is empty", lines["route"])
 	case s.Route["upstream"] != nil:
-		return errors.New("route: upstream is filled in by the run, which brings its own")
+		return fmt.Errorf("line %d: route: remove upstream, which the run fills in with its own", lines["route"])
 	}
-	if s.Title == "" {
-		s.Title = s.Name
-	}
-	if _, err := s.RouteBody(nil); err != nil {
-		return err
-	}
+	s.Title = cmp.Or(s.Title, s.Name)
 	return nil
 }
 

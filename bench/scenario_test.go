@@ -59,19 +59,33 @@ func TestReadScenarioErrors(t *testing.T) {
 	}
 	for _, tt := range []struct{ text, want string }{
 		{"", "empty"},
-		{"name: a\npath: /x\n", "route: is missing"},
-		{"name: A b\npath: /x\nroute: {uri: /x}\n", "name:"},
-		{"name: a\npath: x\nroute: {uri: /x}\n", "path:"},
-		{"name: a\npath: \"/x\\r\\nHost: y\"\nroute: {uri: /x}\n", "path:"},
-		{"name: a\npath: /x\nroute: {uri: /x, upstream: {type: roundrobin}}\n", "upstream is filled in"},
-		{"name: a\npath: /x\nroute: {uri: .nan}\n", "route:"},
-		{good + "pluginz: 1\n", "pluginz"},
-		{"name: [", "read scenario"},
+		{"# nothing\n", "empty"},
+		{"- a\n", "line 1: want a mapping with the keys expect, name, path, route, title"},
+		{"name: a\npath: /x\n", `no key "route"`},
+		{"name: A b\npath: /x\nroute: {uri: /x}\n", `line 1: name: "A b" has to match`},
+		{"name: a\npath: x\nroute: {uri: /x}\n", `line 2: path: "x" has to begin with a slash`},
+		{"name: a\npath: \"/x\\r\\nHost: y\"\nroute: {uri: /x}\n", "line 2: path:"},
+		{"name: a\npath: [1]\nroute: {uri: /x}\n", "line 2: path: want a text"},
+		{"name: a\npath: /x\nroute: /x\n", "line 3: route: want a mapping"},
+		{"name: a\npath: /x\nroute: {}\n", "line 3: route: it is empty"},
+		{"name: a\npath: /x\nroute: {uri: /x, upstream: {type: roundrobin}}\n", "line 3: route: remove upstream"},
+		{"name: a\npath: /x\nroute:\n  uri: .nan\n", "line 4: route: want a mapping that JSON can hold"},
+		{"name: a\npath: /x\nroute: {uri: /x, vars: {1: 2, [a]: b}}\n", "line 3: route: want a mapping that JSON can hold"},
+		{"name: a\npath: /x\nroute: {uri: /x, uri: /y}\n", "line 3: route: want"},
+		{good + "path: /y\n", "line 4: path is already on line 2"},
+		{good + "pluginz: 1\n", `line 4: unknown key "pluginz"; use expect, name,`},
+		{good + "expect: hello\n", "line 4: want a mapping with the keys absent_headers, body, headers, metric"},
+		{good + "expect:\n  header: [A]\n", `line 5: unknown key "expect.header"; use absent_headers,`},
+		{good + "expect:\n  headers: {A: b}\n", "line 5: expect.headers: want a list of texts"},
+		{"name: a\npath: [\n", "read scenario: yaml: "},
 		{strings.Repeat("#", maxScenario+1), "larger than"},
 	} {
 		_, err := ReadScenario(strings.NewReader(tt.text))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%.40q: error %v, want one with %q", tt.text, err, tt.want)
+		}
+		if err != nil && (strings.Contains(err.Error(), "bench.") || strings.Contains(err.Error(), "interface")) {
+			t.Errorf("%.40q: error %v names a Go type", tt.text, err)
 		}
 	}
 }

@@ -8,22 +8,21 @@ import (
 	"armrepro/proxycheck/process"
 )
 
-// processes are those whose use of the machine is watched during a run. A zero
-// pid cannot be watched.
+// processes are those of a run, apart from the load generator, which accounts for
+// itself. A zero pid cannot be watched. self hosts etcd.
 type processes struct {
-	workers  []int
-	upstream int
-	etcd     int
+	workers        []int
+	upstream, self int
+	// cpus are those that they may run on.
+	cpus []int
 }
 
-// usage is what the processes had used at one moment. Nil is unknown.
+// usage is what had been used at one moment. Nil is unknown.
 type usage struct {
-	at       time.Time
-	gateway  *time.Duration
-	wait     *time.Duration
-	upstream *time.Duration
-	etcd     *time.Duration
-	steal    *time.Duration
+	at                            time.Time
+	gateway, wait, upstream, self *time.Duration
+	// busy is the time that cpus spent on any process, steal included.
+	busy, steal *time.Duration
 }
 
 // usage reads the clocks of the processes.
@@ -32,13 +31,18 @@ func (p processes) usage(root fs.FS) usage {
 		at:       time.Now(),
 		gateway:  sum(process.CPUTime, p.workers...),
 		upstream: sum(process.CPUTime, p.upstream),
-		etcd:     sum(process.CPUTime, p.etcd),
+		self:     sum(process.CPUTime, p.self),
 		wait: sum(func(pid int) (time.Duration, error) {
 			return process.RunDelay(root, pid)
 		}, p.workers...),
 	}
 	if t, err := fitness.ReadCPUTimes(root); err == nil {
 		u.steal = &t.Steal
+	}
+	if t, err := fitness.ReadCPUTimesOf(root, p.cpus); err == nil {
+		// The interrupts of the loopback are the run's own.
+		busy := t.Busy - t.IRQ + t.Steal
+		u.busy = &busy
 	}
 	return u
 }
@@ -60,25 +64,59 @@ func sum[T ~int64 | ~uint64](read func(pid int) (T, error), pids ...int) *T {
 	return &total
 }
 
+// difference is to - from, or nil if one of them is unknown.
+func difference[T ~int64 | ~uint64](from, to *T) *T {
+	if from == nil || to == nil || *to < *from {
+		return nil
+	}
+	d := *to - *from
+	return &d
+}
+
 // since fills in run's CPU with what was used between before and u.
-func (u usage) since(before usage, workers int, run *Run) {
-	elapsed := u.at.Sub(before.at)
+func (u usage) since(before usage, workers []int, run *Run) {
+	elapsed := u.at.Sub(before.at).Seconds()
 	cores := func(from, to *time.Duration) *float64 {
-		if from == nil || to == nil || elapsed <= 0 {
+		d := difference(from, to)
+		if d == nil || elapsed <= 0 {
 			return nil
 		}
-		c := (*to - *from).Seconds() / elapsed.Seconds()
+		c := d.Seconds() / elapsed
 		return &c
 	}
-	run.CPU.Gateway = cores(before.gateway, u.gateway)
-	run.CPU.GatewayWait = cores(before.wait, u.wait)
-	if wait := run.CPU.GatewayWait; wait != nil && run.CPU.Gateway != nil {
+	cpu := &run.CPU
+	cpu.Gateway = cores(before.gateway, u.gateway)
+	cpu.GatewayWait = cores(before.wait, u.wait)
+	if wait := cpu.GatewayWait; wait != nil && cpu.Gateway != nil {
 		// Threads of one worker can wait at the same time.
-		*wait = min(*wait, max(0, float64(workers)-*run.CPU.Gateway))
+		*wait = min(*wait, max(0, float64(len(workers))-*cpu.Gateway))
 	}
-	run.CPU.Upstream = cores(before.upstream, u.upstream)
-	run.CPU.Etcd = cores(before.etcd, u.etcd)
-	run.CPU.Steal = cores(before.steal, u.steal)
+	cpu.Upstream = cores(before.upstream, u.upstream)
+	cpu.Etcd = cores(before.self, u.self)
+	cpu.Steal = cores(before.steal, u.steal)
+	own := []*float64{cpu.Upstream, cpu.Load, cpu.Etcd}
+	if workers == nil || len(workers) > 0 {
+		own = append(own, cpu.Gateway)
+	}
+	cpu.Others = rest(cores(before.busy, u.busy), own)
+}
+
+// rest is what is left of busy without the run's own processes, or nil if one of
+// those is unknown. The kernel counts busy in steps of 10 ms, which can make it
+// the smaller one.
+func rest(busy *float64, own []*float64) *float64 {
+	if busy == nil {
+		return nil
+	}
+	left := *busy
+	for _, used := range own {
+		if used == nil {
+			return nil
+		}
+		left -= *used
+	}
+	left = max(0, left)
+	return &left
 }
 
 // peakRSS fills in run's memory.
@@ -86,5 +124,5 @@ func (p processes) peakRSS(root fs.FS, run *Run) {
 	read := func(pid int) (uint64, error) { return process.PeakRSS(root, pid) }
 	run.RSS.Gateway = sum(read, p.workers...)
 	run.RSS.Upstream = sum(read, p.upstream)
-	run.RSS.Etcd = sum(read, p.etcd)
+	run.RSS.Etcd = sum(read, p.self)
 }

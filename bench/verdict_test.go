@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,14 +13,14 @@ import (
 func goodResult() *Result {
 	workers := 1
 	r := &Result{
-		Settings: Settings{Connections: 16, Threads: 2, Runs: 2, Workers: 1},
+		Settings: Settings{DurationS: 60, Connections: 16, Threads: 2, Runs: 2, Workers: 1},
 		Gateway:  GatewayInfo{Workers: &workers},
 	}
 	s := ScenarioResult{Name: "one"}
 	for range 2 {
 		run := testRun(1000)
 		run.Busy = ptr(0.3)
-		run.CPU.Gateway, run.CPU.GatewayWait = ptr(0.95), ptr(0.02)
+		run.CPU = CPU{Gateway: ptr(0.95), GatewayWait: ptr(0.02), Upstream: ptr(0.3), Load: ptr(0.3), Etcd: ptr(0.0), Others: ptr(0.01)}
 		s.add(run)
 	}
 	r.Scenarios = append(r.Scenarios, s)
@@ -43,7 +44,7 @@ func TestJudge(t *testing.T) {
 		{"status errors", func(r *Result) { run(r).Errors.Status = 1 }, RunErrors, Invalid},
 		{"timeouts", func(r *Result) { run(r).Errors.Timeout = 1 }, RunErrors, Invalid},
 		{"read errors in the control", func(r *Result) { r.Control.Errors.Read = 1 }, RunErrors, Invalid},
-		{"no answer", func(r *Result) { *run(r) = Run{Result: load.Result{Seconds: 1}} }, NothingMeasured + " " + Spread, Invalid},
+		{"no answer", func(r *Result) { *run(r) = Run{Result: load.Result{Seconds: 1}} }, NothingMeasured + " " + RunsDiffer, Invalid},
 		{"an idle worker", func(r *Result) { run(r).CPU.Gateway = ptr(0.5) }, GatewayIdle, Invalid},
 		{"a worker idle beside its wait", func(r *Result) {
 			run(r).CPU.Gateway, run(r).CPU.GatewayWait = ptr(0.5), ptr(0.1)
@@ -54,10 +55,62 @@ func TestJudge(t *testing.T) {
 		{"two workers of which one is idle", func(r *Result) {
 			r.Gateway.Workers, r.Settings.Workers = ptr(2), 2
 		}, GatewayIdle, Invalid},
-		{"no CPU figures", func(r *Result) {
-			run(r).CPU = CPU{}
-			r.Scenarios[0].Runs[1].CPU = CPU{}
+		{"no CPU figures", func(r *Result) { run(r).CPU, r.Scenarios[0].Runs[1].CPU = CPU{}, CPU{} }, "", Valid},
+		{"a wait for others on shared cores", func(r *Result) {
+			run(r).CPU.Gateway, run(r).CPU.GatewayWait, run(r).CPU.Others = ptr(0.8), ptr(0.15), ptr(0.5)
+		}, GatewayDisturbed, Disturbed},
+		{"a wait for the run's own upstream and generator", func(r *Result) {
+			run(r).CPU.Gateway, run(r).CPU.GatewayWait, run(r).CPU.Others = ptr(0.8), ptr(0.15), ptr(0.05)
 		}, "", Valid},
+		{"a wait for others on a core of its own", func(r *Result) {
+			r.Settings.Pins = &Pins{Gateway: "3"}
+			run(r).CPU.GatewayWait, run(r).CPU.Others = ptr(0.06), ptr(0.07)
+		}, GatewayDisturbed, Disturbed},
+		{"a wait longer than others ran", func(r *Result) {
+			r.Settings.Pins = &Pins{Gateway: "3"}
+			run(r).CPU.GatewayWait, run(r).CPU.Others = ptr(0.06), ptr(0.04)
+		}, "", Valid},
+		{"a wait for others at a fixed rate", func(r *Result) {
+			run(r).Rate, run(r).CPU.GatewayWait, run(r).CPU.Others = 1000, ptr(0.15), ptr(0.5)
+		}, GatewayDisturbed, Disturbed},
+		{"a wait for others in the sweep", func(r *Result) {
+			point := *run(r)
+			point.CPU.GatewayWait, point.CPU.Others = ptr(0.15), ptr(0.5)
+			r.Scenarios[0].Sweep = []SweepRun{{Share: 0.5, Run: point}}
+		}, GatewayDisturbed, Disturbed},
+		{"a wait for whom nobody knows", func(r *Result) {
+			run(r).CPU.Gateway, run(r).CPU.GatewayWait, run(r).CPU.Others = ptr(0.8), ptr(0.15), nil
+		}, "", Valid},
+		{"a worker of two that wait for each other", func(r *Result) {
+			r.Gateway.Workers, r.Settings.Workers = ptr(2), 2
+			for i := range r.Scenarios[0].Runs {
+				cpu := &r.Scenarios[0].Runs[i].CPU
+				cpu.Gateway, cpu.GatewayWait, cpu.Others = ptr(1.4), ptr(0.5), ptr(0.1)
+			}
+		}, GatewayStarved, ValidWithWarnings},
+		{"an upstream that answered less than came back", func(r *Result) { run(r).UpstreamAnswers = ptr(uint64(999)) }, UpstreamUnseen, Invalid},
+		{"an upstream that answered nothing of the straight run", func(r *Result) { r.Control.UpstreamAnswers = ptr(uint64(0)) }, UpstreamUnseen, Invalid},
+		{"errors that the gateway gave itself", func(r *Result) {
+			run(r).Errors.Status, run(r).UpstreamAnswers = 400, ptr(uint64(600))
+		}, RunErrors, Invalid},
+		{"answers under way at the end", func(r *Result) { run(r).UpstreamAnswers = ptr(uint64(1016)) }, "", Valid},
+		{"an upstream that somebody else uses", func(r *Result) { run(r).UpstreamAnswers = ptr(uint64(1100)) }, UpstreamShared, ValidWithWarnings},
+		{"answers to requests that were sent again", func(r *Result) {
+			run(r).Reconnects, run(r).UpstreamAnswers = 100, ptr(uint64(1110))
+		}, ManyReconnects, ValidWithWarnings},
+		{"an upstream that doesn't count", func(r *Result) { run(r).UpstreamAnswers, r.Control.UpstreamAnswers = nil, nil }, "", Valid},
+		{"a short run", func(r *Result) { r.Settings.DurationS = 1 }, ShortRun, ValidWithWarnings},
+		{"a run of no length", func(r *Result) { r.Settings.DurationS = 0.1 }, ShortRun, Invalid},
+		{"a run that was cut short", func(r *Result) { cut(r, 500) }, "", Interrupted},
+		{"no run without the gateway", func(r *Result) { r.Control = nil }, NoCeiling, ValidWithWarnings},
+		{"a run without the gateway that was cut short", func(r *Result) {
+			r.Control.Cut, r.Control.QPS, r.Control.Requests = true, 10, 0
+		}, NoCeiling, ValidWithWarnings},
+		{"a sweep that was cut short", func(r *Result) { r.Settings.Sweep = []float64{0.5} }, "", Interrupted},
+		{"one scenario of two", func(r *Result) { r.Scenarios = r.Scenarios[:0] }, "", Interrupted},
+		{"one scenario of two, with errors in the other", func(r *Result) {
+			r.Settings.Runs, run(r).Errors.Status = 3, 1
+		}, RunErrors, Invalid},
 		{"a busy generator", func(r *Result) { run(r).Busy = ptr(0.95) }, GeneratorBusy, ValidWithWarnings},
 		{"an upstream that is hardly faster", func(r *Result) { *r.Control = testRun(1200) }, UpstreamCeiling, ValidWithWarnings},
 		{"latency that contradicts QPS", func(r *Result) { run(r).Latency.Mean, run(r).Seconds = ptr(12000.0), 10 }, LittlesLaw, ValidWithWarnings},
@@ -73,16 +126,11 @@ func TestJudge(t *testing.T) {
 		}, RateMissed, ValidWithWarnings},
 		{"many reconnects", func(r *Result) { run(r).Reconnects = 11 }, ManyReconnects, ValidWithWarnings},
 		{"nginx's own reconnects", func(r *Result) { run(r).Reconnects = 2 }, "", Valid},
-		{"runs that differ", func(r *Result) {
-			s := ScenarioResult{Name: "one"}
-			for _, qps := range []float64{1000, 1100} {
-				next := testRun(qps)
-				next.CPU.Gateway = ptr(0.95)
-				s.add(next)
-			}
-			r.Scenarios[0] = s
-		}, Spread, ValidWithWarnings},
-		{"a run with a stall", func(r *Result) { run(r).Latency.MeanWrk = ptr(20000.0) }, Spread, ValidWithWarnings},
+		{"two runs that differ", func(r *Result) { rerun(r, 1000, 1090) }, RunsDiffer, ValidWithWarnings},
+		{"two runs that differ by more than can be told apart", func(r *Result) { rerun(r, 1000, 1110) }, RunsDiffer, Disturbed},
+		{"three runs of which one differs", func(r *Result) { r.Settings.Runs = 3; rerun(r, 1000, 1010, 1310) }, RunsDiffer, ValidWithWarnings},
+		{"two runs of three that differ", func(r *Result) { r.Settings.Runs = 3; rerun(r, 1000, 1310) }, RunsDiffer, Interrupted},
+		{"a run with a stall", func(r *Result) { run(r).Latency.MeanWrk = ptr(20000.0) }, RunsDiffer, ValidWithWarnings},
 		{"more connections than the pool", func(r *Result) {
 			r.Settings.Connections = 400
 			for i := range r.Scenarios[0].Runs {
@@ -96,16 +144,15 @@ func TestJudge(t *testing.T) {
 			r.Scenarios[0].Sweep = []SweepRun{{Share: 0.5, Run: busy}}
 		}, GeneratorBusy, ValidWithWarnings},
 		{"a busy generator in the control", func(r *Result) { r.Control.Busy = ptr(1.0) }, "", Valid},
-		{"one run, no control", func(r *Result) {
-			r.Scenarios[0].Runs = r.Scenarios[0].Runs[:1]
-			r.Control = nil
-		}, "", Valid},
+		{"one run", func(r *Result) {
+			r.Settings.Runs, r.Scenarios[0].Runs = 1, r.Scenarios[0].Runs[:1]
+		}, OneRun, ValidWithWarnings},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := goodResult()
 			tt.change(r)
-			r.Judge(false)
+			r.Judge(1)
 			var codes []string
 			for _, w := range r.Warnings {
 				codes = append(codes, w.Code)
@@ -123,18 +170,73 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestJudgeInterrupted(t *testing.T) {
+// cut adds a run that was stopped.
+func cut(r *Result, qps float64) {
+	run := testRun(qps)
+	run.Cut, run.Errors.Read = true, 3
+	s := &r.Scenarios[0]
+	s.Runs = s.Runs[:1]
+	s.add(run)
+}
+
+// rerun replaces the runs by ones that only differ in QPS.
+func rerun(r *Result, qps ...float64) {
+	s := ScenarioResult{Name: "one"}
+	for _, v := range qps {
+		next := testRun(v)
+		next.CPU = r.Scenarios[0].Runs[0].CPU
+		s.add(next)
+	}
+	r.Scenarios[0] = s
+}
+
+// TestUnchecked says what could not be judged.
+func TestUnchecked(t *testing.T) {
 	t.Parallel()
 	r := goodResult()
-	r.Control = nil
-	r.Judge(true)
-	if r.Verdict != Interrupted {
-		t.Errorf("verdict %s, want %s", r.Verdict, Interrupted)
+	for i := range r.Scenarios[0].Runs {
+		run := &r.Scenarios[0].Runs[i]
+		run.CPU.Others, run.UpstreamAnswers = nil, nil
 	}
-	r.Warn(Warning{Code: "x", Invalid: true})
-	r.Judge(true)
-	if r.Verdict != Invalid {
-		t.Errorf("verdict %s, want %s: errors stay errors", r.Verdict, Invalid)
+	r.Judge(1)
+	var codes []string
+	for _, u := range r.Unchecked {
+		codes = append(codes, u.Code)
+	}
+	if want := []string{UpstreamUnseen, GatewayDisturbed}; !slices.Equal(codes, want) {
+		t.Errorf("unchecked %q, want %q", codes, want)
+	}
+}
+
+// TestStatistics leaves out what was cut.
+func TestStatistics(t *testing.T) {
+	t.Parallel()
+	run := func(qps float64, cut bool) Run {
+		r := testRun(qps)
+		r.Cut = cut
+		return r
+	}
+	silent := Run{Result: load.Result{Seconds: 1}}
+	for _, tt := range []struct {
+		name        string
+		runs        []Run
+		qps, spread *float64
+		latency     bool
+	}{
+		{"none", nil, nil, nil, false},
+		{"only one that was cut", []Run{run(5, true)}, nil, nil, false},
+		{"one", []Run{run(100, false)}, ptr(100.0), nil, true},
+		{"two", []Run{run(100, false), run(300, false)}, ptr(200.0), ptr(1.0), true},
+		{"two and one that was cut", []Run{run(100, false), run(300, false), run(5, true)}, ptr(200.0), ptr(1.0), true},
+		{"one without a latency", []Run{run(100, false), silent}, ptr(50.0), ptr(2.0), false},
+	} {
+		var s ScenarioResult
+		for _, r := range tt.runs {
+			s.add(r)
+		}
+		if !reflect.DeepEqual(s.QPS, tt.qps) || !reflect.DeepEqual(Spread(s.Runs, (*Run).Throughput), tt.spread) || (s.LatencyMs != nil) != tt.latency {
+			t.Errorf("%s: QPS %v, spread %v, latency %v", tt.name, s.QPS, Spread(s.Runs, (*Run).Throughput), s.LatencyMs)
+		}
 	}
 }
 

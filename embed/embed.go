@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -19,7 +19,10 @@ import (
 	"go.etcd.io/etcd/api/v3/version"
 	etcdembed "go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
+
+	"armrepro/proxycheck/process"
 )
 
 // Version is the version of etcd, such as 3.7.3.
@@ -68,7 +71,7 @@ type Server struct {
 	etcd     *etcdembed.Etcd
 	endpoint string
 	version  string
-	dir      string
+	folder   *process.Folder
 	errs     chan error
 	closing  chan struct{}
 	// hangUp ends the streams that are open, such as watches.
@@ -77,14 +80,15 @@ type Server struct {
 	err    error
 }
 
-// HintError is an error with a line for the user on what to do about it.
-type HintError struct {
-	Err  error
-	Hint string
+// hintError is an error with a line for the user on what to do about it.
+type hintError struct {
+	err  error
+	hint string
 }
 
-func (e *HintError) Error() string { return e.Err.Error() }
-func (e *HintError) Unwrap() error { return e.Err }
+func (e *hintError) Error() string { return e.err.Error() }
+func (e *hintError) Unwrap() error { return e.err }
+func (e *hintError) Hint() string  { return e.hint }
 
 // globals are etcd's settings that hold for the whole process.
 var globals = sync.OnceFunc(func() {
@@ -93,7 +97,7 @@ var globals = sync.OnceFunc(func() {
 })
 
 // Start starts etcd and returns once its JSON gateway answers. An error about
-// the port, the folder or the disk is a *HintError. When ctx ends first,
+// the port, the folder or the disk has a Hint method. When ctx ends first,
 // nothing is left running or on disk and the error wraps ctx's cause.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	globals()
@@ -125,7 +129,7 @@ func start(ctx context.Context, cfg Config, host string, port int) (*Server, err
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("start etcd: %w", context.Cause(ctx))
 	}
-	dir, err := makeDir(cfg.Dir, minFree)
+	folder, err := makeFolder(cfg.Dir, minFree)
 	if err != nil {
 		return nil, err
 	}
@@ -133,13 +137,13 @@ func start(ctx context.Context, cfg Config, host string, port int) (*Server, err
 	address := net.JoinHostPort(host, strconv.Itoa(port))
 	s := &Server{
 		endpoint: "http://" + address,
-		dir:      dir,
+		folder:   folder,
 		errs:     make(chan error, 1),
 		closing:  make(chan struct{}),
 		hangUp:   hangUp,
 	}
-	log := newLogCore(cfg.Logger, s.fail)
-	if err := s.boot(ctx, etcdConfig(dir, address, log, streams)); err != nil {
+	log := newLog(cfg.Logger, s.fail)
+	if err := s.boot(ctx, etcdConfig(folder.Path(), address, log, streams)); err != nil {
 		return nil, errors.Join(explain(err, address), s.Close())
 	}
 	go s.watch()
@@ -148,10 +152,10 @@ func start(ctx context.Context, cfg Config, host string, port int) (*Server, err
 
 // etcdConfig is etcd's configuration for one member that nobody but this
 // machine talks to and whose data nobody needs afterwards.
-func etcdConfig(dir, address string, log *logCore, streams context.Context) *etcdembed.Config {
+func etcdConfig(dir, address string, log *zap.Logger, streams context.Context) *etcdembed.Config {
 	client := url.URL{Scheme: "http", Host: address}
 	c := etcdembed.NewConfig()
-	c.Dir = dir
+	c.Dir = filepath.Join(dir, "data")
 	c.ListenClientUrls = []url.URL{client}
 	c.AdvertiseClientUrls = []url.URL{client}
 	// Without peers there is no second port that could be taken.
@@ -163,7 +167,7 @@ func etcdConfig(dir, address string, log *logCore, streams context.Context) *etc
 	c.QuotaBackendBytes = quotaBytes
 	// Only tests give it users, and log in often.
 	c.BcryptCost = 4
-	c.ZapLoggerBuilder = etcdembed.NewZapLoggerBuilder(log.zap())
+	c.ZapLoggerBuilder = etcdembed.NewZapLoggerBuilder(log)
 	c.GRPCAdditionalServerOptions = []grpc.ServerOption{
 		grpc.ChainStreamInterceptor(endWith(streams)),
 	}
@@ -232,7 +236,7 @@ func (s *Server) Close() error {
 	s.once.Do(func() {
 		close(s.closing)
 		s.hangUp()
-		s.err = errors.Join(s.stop(), removeDir(s.dir))
+		s.err = errors.Join(s.stop(), s.folder.Remove())
 	})
 	return s.err
 }
@@ -285,12 +289,4 @@ func (s *Server) fail(err error) {
 	case s.errs <- err:
 	default:
 	}
-}
-
-// removeDir removes the data folder.
-func removeDir(dir string) error {
-	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("remove etcd's data: %w", err)
-	}
-	return nil
 }

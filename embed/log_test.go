@@ -22,11 +22,11 @@ func TestFatalEntry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := make(chan error, 1)
-			core := newLogCore(zerolog.Nop(), func(err error) { got <- err })
+			log := newLog(zerolog.Nop(), func(err error) { got <- err })
 			ended := make(chan bool)
 			go func() {
 				defer close(ended)
-				entry(core.zap())
+				entry(log)
 				ended <- false
 			}()
 			if _, survived := <-ended; survived {

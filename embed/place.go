@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"os"
 	"strconv"
 	"syscall"
 
@@ -20,16 +19,16 @@ func splitListen(listen string) (host string, port int, err error) {
 	}
 	host, text, err := net.SplitHostPort(listen)
 	if err != nil {
-		return "", 0, &HintError{
-			Err:  fmt.Errorf("read etcd's address %q: %w", listen, err),
-			Hint: "Give it as host:port, such as " + DefaultListen + ".",
+		return "", 0, &hintError{
+			err:  fmt.Errorf("read etcd's address %q: %w", listen, err),
+			hint: "give it as host:port, such as " + DefaultListen,
 		}
 	}
 	number, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
-		return "", 0, &HintError{
-			Err:  fmt.Errorf("read etcd's address %q: port %q is not a number from 0 to 65535", listen, text),
-			Hint: "Give it as host:port, such as " + DefaultListen + ".",
+		return "", 0, &hintError{
+			err:  fmt.Errorf("read etcd's address %q: port %q is not a number from 0 to 65535", listen, text),
+			hint: "give it as host:port, such as " + DefaultListen,
 		}
 	}
 	switch host {
@@ -37,9 +36,9 @@ func splitListen(listen string) (host string, port int, err error) {
 		host = "127.0.0.1"
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return "", 0, &HintError{
-			Err:  fmt.Errorf("listen on %s: not a loopback address", listen),
-			Hint: "The embedded etcd has no password and serves this machine only: use 127.0.0.1.",
+		return "", 0, &hintError{
+			err:  fmt.Errorf("listen on %s: not a loopback address", listen),
+			hint: "use 127.0.0.1: the embedded etcd has no password and serves this machine only",
 		}
 	}
 	return host, int(number), nil
@@ -59,25 +58,36 @@ func freePort(host string) (int, error) {
 	return port, nil
 }
 
-// makeDir makes a data folder inside parent if at least need bytes are free
-// there.
-func makeDir(parent string, need uint64) (string, error) {
-	dir, err := os.MkdirTemp(parent, "armrepro-etcd-")
-	if err != nil {
-		return "", explain(fmt.Errorf("make its data folder: %w", err), "")
+// makeFolder makes the data folder inside parent, or where that is empty inside
+// a temporary folder, if at least need bytes are free there.
+func makeFolder(parent string, need uint64) (*process.Folder, error) {
+	where := "set TMPDIR to a folder"
+	if parent != "" {
+		where = "name a folder"
 	}
-	free, err := process.FreeDisk(dir)
+	parents, err := process.TempDirs(parent)
+	var folder *process.Folder
+	if err == nil {
+		folder, err = process.NewFolder(process.EtcdData, "", parents...)
+	}
+	if err != nil {
+		return nil, &hintError{
+			err:  fmt.Errorf("start etcd: make its data folder: %w", err),
+			hint: where + " that exists and can be written to",
+		}
+	}
+	free, err := process.FreeDisk(folder.Path())
 	if err == nil && free < need {
-		err = &HintError{
-			Err: fmt.Errorf("start etcd: %d MiB free in %s, at least %d MiB are needed",
-				free>>20, dir, need>>20),
-			Hint: "Free some space there, or set TMPDIR to a folder on another disk.",
+		err = &hintError{
+			err: fmt.Errorf("start etcd: %d MiB free in %s, at least %d MiB are needed",
+				free>>20, folder.Path(), need>>20),
+			hint: "free some space there, or " + where + " on another disk",
 		}
 	}
 	if err != nil {
-		return "", errors.Join(err, removeDir(dir))
+		return nil, errors.Join(err, folder.Remove())
 	}
-	return dir, nil
+	return folder, nil
 }
 
 // explain names the cause of a failed start and what to do about it.
@@ -86,20 +96,17 @@ func explain(err error, address string) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		_, port, _ := net.SplitHostPort(address)
-		hint = "Port " + port + " is taken, perhaps by an etcd that already runs: stop it, or choose another port."
+		hint = "stop what listens on port " + port + ", perhaps another etcd, or use another port"
 	case errors.As(err, new(*net.OpError)) && errors.Is(err, fs.ErrPermission):
-		hint = "Ports below 1024 are for root only: choose another port."
+		hint = "use a port from 1024 on, or run as root"
 	case errors.Is(err, syscall.ENOSPC):
-		hint = "Free some space there, or set TMPDIR to a folder on another disk."
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS),
-		errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		hint = "Set TMPDIR to a folder that exists and can be written to."
+		hint = "free some space on the disk of its data folder"
 	case errors.Is(err, errDied):
-		hint = "Run again with --log-level debug to see what led to it."
+		hint = "run again with --log-level debug to see what led to it"
 	}
 	err = fmt.Errorf("start etcd: %w", err)
 	if hint == "" {
 		return err
 	}
-	return &HintError{Err: err, Hint: hint}
+	return &hintError{err: err, hint: hint}
 }

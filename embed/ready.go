@@ -24,10 +24,9 @@ var release = regexp.MustCompile(`^\d+\.\d+\.\d+`)
 
 // awaitGateway polls etcd the way a gateway talks to it until it answers, and
 // returns its version. ReadyNotify comes earlier than that.
-func awaitGateway(ctx context.Context, endpoint string) (string, error) {
+func awaitGateway(ctx context.Context, endpoint string) (version string, err error) {
 	client := process.NewHTTPClient()
-	var version string
-	err := process.Poll(ctx, pollEvery, func() (err error) {
+	err = process.Poll(ctx, pollEvery, func() error {
 		version, err = askGateway(ctx, client, endpoint)
 		return err
 	})

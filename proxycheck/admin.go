@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path"
 	"strings"
 
@@ -52,6 +53,8 @@ type admin struct {
 	base   string
 	key    string
 	client *http.Client
+	// server is the Server line of the answer by which it was recognized.
+	server string
 }
 
 // adminError is an answer of the Admin API that says no.
@@ -65,19 +68,88 @@ func (e *adminError) Error() string {
 	return fmt.Sprintf("%s %s: status %d: %s", e.method, e.url, e.status, e.message)
 }
 
-func (a *admin) do(ctx context.Context, method, path string, body []byte) (*answer, error) {
-	u := a.base + "/apisix/admin" + path
-	req, err := http.NewRequestWithContext(ctx, method, u, bytes.NewReader(body))
+// recognize asks without the key, so that no stranger learns it, and says
+// whether it is an Admin API that answers. If it is one that this run can't use,
+// the error says why.
+func (a *admin) recognize(ctx context.Context) (found bool, err error) {
+	ans, err := a.ask(ctx, "", http.MethodGet, "/routes", nil)
+	if err != nil {
+		return false, err
+	}
+	refusal := &adminError{http.MethodGet, a.url("/routes"), ans.status, adminMessage(ans)}
+	a.server = ans.header.Get("Server")
+	switch {
+	case ans.wantsKey():
+		return true, nil
+	case ans.status == http.StatusForbidden && bytes.Contains(ans.body, []byte("<h1>403 Forbidden</h1>")):
+		a.server = "" // nginx answers it before APISIX has a say
+		return true, explainAdmin(refusal, a.key)
+	case ans.status == http.StatusOK:
+		_, err := parseRoutes(ans.body) // with admin_key_required: false
+		return err == nil, err
+	case ans.status == http.StatusNotFound:
+		configs, err := a.ask(ctx, "", http.MethodGet, "/configs", nil)
+		if err == nil && configs.wantsKey() {
+			return true, &HintError{
+				Err:  fmt.Errorf("the gateway is standalone: its Admin API at %s takes whole configurations at /apisix/admin/configs and no single route", a.base),
+				Hint: standaloneHint,
+			}
+		}
+	}
+	return false, refusal
+}
+
+// wantsKey says whether it is the Admin API that asks for its key. A route of
+// the data plane may want a key too, but says so in other words.
+func (ans *answer) wantsKey() bool {
+	return ans.status == http.StatusUnauthorized && strings.HasPrefix(adminMessage(ans), "failed to check token")
+}
+
+// holders are the processes that listen on the Admin API's port, if it is on
+// this machine and they can be seen.
+func (a *admin) holders() []process.Holder {
+	u, err := url.Parse(a.base)
+	if err != nil || !isLocal(u.Hostname()) {
+		return nil
+	}
+	holders, _ := process.Listeners(os.DirFS("/"), portOf(u))
+	return holders
+}
+
+func (a *admin) url(path string) string { return a.base + "/apisix/admin" + path }
+
+// routeURL is where the route is, also for a person who removes it.
+func (a *admin) routeURL(id string) string { return a.url("/routes/" + url.PathEscape(id)) }
+
+// curlDelete is the command that removes a route. The key is not in it.
+func (a *admin) curlDelete(id string) string {
+	return fmt.Sprintf(`curl -X DELETE %s -H "X-API-KEY: $%s"`, a.routeURL(id), AdminKeyEnv)
+}
+
+// ask makes one request, with the key unless it is empty.
+func (a *admin) ask(ctx context.Context, key, method, path string, body []byte) (*answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.url(path), bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("ask the Admin API: %w", err)
 	}
-	req.Header.Set("X-API-KEY", a.key)
+	if key != "" {
+		req.Header.Set("X-API-KEY", key)
+	}
 	ans, err := fetch(a.client, req)
 	if err != nil {
 		return nil, fmt.Errorf("ask the Admin API: %w", err)
 	}
+	return ans, nil
+}
+
+// do makes one request with the key. An answer that says no is an error.
+func (a *admin) do(ctx context.Context, method, path string, body []byte) (*answer, error) {
+	ans, err := a.ask(ctx, a.key, method, path, body)
+	if err != nil {
+		return nil, err
+	}
 	if ans.status < 200 || ans.status > 299 {
-		return ans, explainAdmin(&adminError{method, u, ans.status, adminMessage(ans)}, a.key)
+		return ans, explainAdmin(&adminError{method, a.url(path), ans.status, adminMessage(ans)}, a.key)
 	}
 	return ans, nil
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"go.yaml.in/yaml/v4"
 
 	"armrepro/proxycheck/process"
 )
@@ -24,12 +27,17 @@ import (
 type AttachConfig struct {
 	// GatewayURL is the data plane; empty means http://127.0.0.1:9080.
 	GatewayURL string
-	// AdminURL is the Admin API's; empty means port 9180 of the same host,
-	// then the data plane's own port.
+	// AdminURL is the Admin API's. Where it is empty, the Admin API is looked
+	// for on AdminPort of the same host, then on the data plane's own port.
 	AdminURL string
-	// PrometheusURL is the metrics'; empty means port 9091 of the same host.
-	PrometheusURL string
-	// AdminKey is the Admin API's key.
+	// AdminPort defaults to 9180.
+	AdminPort int
+	// PrometheusURL is the metrics'; empty means PrometheusPort of the same
+	// host, which defaults to 9091.
+	PrometheusURL  string
+	PrometheusPort int
+	// AdminKey is the Admin API's key. It is only sent to an Admin API that
+	// has proved to be one.
 	AdminKey string
 	// RunDir is where runs leave things; empty means the temporary folders.
 	RunDir   string
@@ -44,8 +52,10 @@ type attached struct {
 	// closed is closed by Close.
 	closed chan struct{}
 	// master is the pid of its nginx master, 0 where it can't be seen.
-	master    int
-	unseen    error
+	master int
+	unseen error
+	// prefix is the folder that it runs in, empty where it can't be seen.
+	prefix    string
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -71,39 +81,58 @@ func attach(ctx context.Context, cfg AttachConfig) (*attached, error) {
 	client := newHTTPClient()
 	a := &attached{port: portOf(gateway), closed: make(chan struct{})}
 	a.core = core{
-		info:     Info{Kind: "attach"},
-		prove:    prover{url: gateway.String(), client: client},
-		routeID:  newRouteID(),
-		timeouts: cfg.Timeouts,
-		log:      cfg.Logger,
-		expected: 1,
-		done:     make(chan struct{}),
-		ended:    func() error { return errGone },
-		runDir:   cfg.RunDir,
-		shared:   true,
-
+		info:           Info{Kind: "attach"},
+		prove:          prover{url: gateway.String(), client: client},
+		routeID:        newRouteID(),
+		timeouts:       cfg.Timeouts,
+		log:            cfg.Logger,
+		expected:       1,
+		done:           make(chan struct{}),
+		ended:          func() error { return errGone },
+		runDir:         cfg.RunDir,
 		metricOptional: true,
 	}
 	if err := a.identify(ctx); err != nil {
 		return nil, err
 	}
+	a.findMaster(gateway)
 	if err := a.findAdmin(ctx, cfg, gateway); err != nil {
 		return nil, err
 	}
-	prometheus, err := parseBase(cmp.Or(cfg.PrometheusURL, withPort(gateway, 9091)))
+	a.store, a.removal = a.admin.base, a.admin.curlDelete
+	prometheus, err := parseBase(cmp.Or(cfg.PrometheusURL, withPort(gateway, cmp.Or(cfg.PrometheusPort, 9091))))
 	if err != nil {
 		return nil, err
 	}
 	a.prove.metrics = prometheus.String() + "/apisix/prometheus/metrics"
-	// Where the list can't be had, 2.15 answers 500, it stays unknown.
-	a.info.Plugins, _ = a.admin.plugins(ctx)
-	a.findMaster(gateway)
+	a.checkPlugins(ctx)
 	if pids, err := a.Workers(); err == nil {
 		a.expected = max(1, len(pids))
 	} else {
 		a.warn("workers-unseen", err.Error(), "run armrepro on the gateway's machine, as root, outside of containers")
 	}
+	if a.master != 0 {
+		go a.watchMaster()
+	}
 	return a, nil
+}
+
+// checkPlugins learns which plugins are loaded, and warns of those that the
+// published figures were measured without.
+func (a *attached) checkPlugins(ctx context.Context) {
+	list, err := a.admin.plugins(ctx)
+	a.info.Plugins = list
+	costly := slices.DeleteFunc(slices.Clone(droppedPlugins), func(p string) bool { return err == nil && !slices.Contains(list, p) })
+	if len(costly) == 0 || a.info.Name != apisixName {
+		return
+	}
+	names := strings.Join(costly, " and ")
+	code, text := "costly-plugins", "the gateway has loaded "+names+", which the published figures were measured without"
+	if err != nil { // 2.15 may answer 500
+		code, text = "plugins-unknown", "could not see whether the gateway has loaded "+names+": it answers "+cmp.Or(http.StatusText(adminStatus(err)), err.Error())
+	}
+	a.warn(code, text+"; both together cost about 12 % of the requests/s",
+		"to measure what the posts did, take them out of plugins in its conf/config.yaml and reload it")
 }
 
 // parseBase reads a base URL: a scheme and a host, no path.
@@ -154,7 +183,7 @@ func (a *attached) identify(ctx context.Context) error {
 // findAdmin finds the Admin API: where the user says, or else on 9180, where
 // 3.x has it, or on the data plane's port, where 2.x has it.
 func (a *attached) findAdmin(ctx context.Context, cfg AttachConfig, gateway *url.URL) error {
-	candidates := []string{withPort(gateway, 9180), gateway.String()}
+	candidates := []string{withPort(gateway, cmp.Or(cfg.AdminPort, 9180)), gateway.String()}
 	if cfg.AdminURL != "" {
 		u, err := parseBase(cfg.AdminURL)
 		if err != nil {
@@ -165,26 +194,81 @@ func (a *attached) findAdmin(ctx context.Context, cfg AttachConfig, gateway *url
 	var errs []error
 	for _, base := range candidates {
 		a.admin = &admin{base: base, key: cfg.AdminKey, client: a.prove.client}
-		_, err := a.admin.routes(ctx)
-		switch adminStatus(err) {
-		case http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable:
-			return err // it is the Admin API, and it says no
+		found, err := a.admin.recognize(ctx)
+		if found && cfg.AdminURL == "" {
+			if other := a.checkSame(); other != nil {
+				found, err = false, other
+			}
 		}
-		if err == nil {
-			return nil
+		if found && err == nil {
+			_, err = a.admin.routes(ctx)
+		}
+		if found {
+			return err
 		}
 		errs = append(errs, err)
 	}
-	return &HintError{
-		Err:  fmt.Errorf("find its Admin API: %w", errors.Join(errs...)),
-		Hint: "pass its address as --admin-url: 3.x has it on port 9180 by default, 2.x on the gateway's own port",
+	why, hint := a.noAdmin()
+	return &HintError{Err: fmt.Errorf("find its Admin API: %w", errors.Join(append(errs, why)...)), Hint: hint}
+}
+
+// checkSame makes sure that an Admin API which was found, not given, is this
+// gateway's and not another's on the same process.
+func (a *attached) checkSame() error {
+	if s := a.admin.server; s != "" && s != a.prove.server {
+		return fmt.Errorf("%s is another gateway's Admin API: it calls itself %q and the gateway %q", a.admin.base, s, a.prove.server)
 	}
+	holders := a.admin.holders()
+	ours := func(h process.Holder) bool { return h.PID == a.master || h.PID == 0 }
+	if a.master == 0 || len(holders) == 0 || slices.ContainsFunc(holders, ours) {
+		return nil
+	}
+	return fmt.Errorf("%s is another gateway's Admin API: %s listens there, and process %d on port %d", a.admin.base, &holders[0], a.master, a.port)
+}
+
+// standaloneHint is for gateways whose routes don't come from an Admin API.
+const standaloneHint = "attach needs routes that are kept in etcd (config_provider: etcd); or leave --gateway out to start an installed APISIX"
+
+// noAdmin says why there is no Admin API, where the gateway's configuration can
+// be read and says so, and what to do.
+func (a *attached) noAdmin() (why error, hint string) {
+	file := filepath.Join(a.prefix, "conf/config.yaml")
+	text, err := os.ReadFile(file)
+	var c struct {
+		APISIX struct {
+			ConfigCenter string `yaml:"config_center"`
+		} `yaml:"apisix"`
+		Deployment struct {
+			Role        string `yaml:"role"`
+			Traditional struct {
+				ConfigProvider string `yaml:"config_provider"`
+			} `yaml:"role_traditional"`
+			DataPlane struct {
+				ConfigProvider string `yaml:"config_provider"`
+			} `yaml:"role_data_plane"`
+		} `yaml:"deployment"`
+	}
+	if a.prefix != "" && err == nil && yaml.Unmarshal(text, &c) == nil {
+		provider := c.Deployment.Traditional.ConfigProvider
+		if c.Deployment.Role == "data_plane" {
+			provider = c.Deployment.DataPlane.ConfigProvider
+		}
+		provider = cmp.Or(c.APISIX.ConfigCenter, provider, "etcd")
+		switch {
+		case provider != "etcd":
+			return fmt.Errorf("the gateway is standalone: %s says config_provider %s, so it has no Admin API for routes", file, provider), standaloneHint
+		case c.Deployment.Role == "data_plane":
+			return fmt.Errorf("the gateway is a data plane alone: %s says role data_plane", file), "pass the address of its control plane as --admin-url"
+		}
+	}
+	return nil, "pass its address as --admin-url: 3.x has it on port 9180 by default, 2.x on the gateway's own port; " +
+		"a standalone gateway (config_provider: yaml) has none for routes and can't be attached to"
 }
 
 // findMaster finds the process that listens on the gateway's port, if it runs
-// on this machine and can be seen.
+// on this machine and can be seen, and the folder it runs in.
 func (a *attached) findMaster(gateway *url.URL) {
-	if ip := net.ParseIP(gateway.Hostname()); gateway.Hostname() != "localhost" && (ip == nil || !isLocal(ip)) {
+	if !isLocal(gateway.Hostname()) {
 		a.unseen = fmt.Errorf("see the gateway's processes: it runs on another machine (%s)", gateway.Hostname())
 		return
 	}
@@ -196,7 +280,11 @@ func (a *attached) findMaster(gateway *url.URL) {
 		a.unseen = fmt.Errorf("see the gateway's processes: whoever listens on port %d is in another container or belongs to another user", a.port)
 	default:
 		a.master = holders[0].PID
-		go a.watchMaster()
+		// nginx: master process openresty -p /usr/local/apisix -c …
+		args := strings.Fields(holders[0].CommandLine)
+		if i := slices.Index(args, "-p"); i >= 0 && i+1 < len(args) {
+			a.prefix = args[i+1]
+		}
 	}
 }
 
@@ -220,9 +308,10 @@ func (a *attached) watchMaster() {
 	}
 }
 
-// isLocal says whether ip is an address of this machine.
-func isLocal(ip net.IP) bool {
-	if ip.IsLoopback() {
+// isLocal says whether host is this process.
+func isLocal(host string) bool {
+	ip := net.ParseIP(host)
+	if host == "localhost" || ip.IsLoopback() {
 		return true
 	}
 	addrs, err := net.InterfaceAddrs()
@@ -237,8 +326,22 @@ func isLocal(ip net.IP) bool {
 	return false
 }
 
-// Apply makes the route live.
-func (a *attached) Apply(ctx context.Context, r Route) error { return a.apply(ctx, r) }
+// Apply makes the route live. A route that the gateway doesn't serve went to
+// another gateway, where it must not stay.
+func (a *attached) Apply(ctx context.Context, r Route) error {
+	err := a.apply(ctx, r)
+	if _, unserved := errors.AsType[*unservedError](err); !unserved {
+		return err
+	}
+	who := a.admin.server
+	if holders := a.admin.holders(); len(holders) > 0 {
+		who += ", " + holders[0].String()
+	}
+	return errors.Join(&HintError{
+		Err:  fmt.Errorf("the Admin API at %s (%s) took the route, and the gateway at %s doesn't serve it: %w", a.admin.base, who, a.prove.url, err),
+		Hint: "if these are two gateways, pass the address of this one's Admin API as --admin-url; if they are one, see its error log: a Lua library may be missing",
+	}, a.removeRoute())
+}
 
 // Workers lists the gateway's worker processes, where they can be seen.
 func (a *attached) Workers() ([]int, error) {

@@ -2,6 +2,7 @@ package proxycheck
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -28,7 +30,9 @@ type runningAPISIX struct {
 	prefix     string
 }
 
-func startAPISIX(t *testing.T, version, fault string) *runningAPISIX {
+// startAPISIX starts one. Old and new texts take turns in changes to its
+// configuration.
+func startAPISIX(t *testing.T, version, fault string, changes ...string) *runningAPISIX {
 	t.Helper()
 	r := &runningAPISIX{root: apisixtest.Install(t, version, fault), ports: freePorts(t), key: "production", etcd: startEtcd(t), prefix: "/apisix-" + randomHex(4)}
 	r.home = filepath.Join(r.root, "usr/local/apisix")
@@ -43,6 +47,7 @@ func startAPISIX(t *testing.T, version, fault string) *runningAPISIX {
 	if err != nil {
 		t.Fatal(err)
 	}
+	config = []byte(strings.NewReplacer(changes...).Replace(string(config)))
 	if err := os.WriteFile(filepath.Join(r.home, "conf/config.yaml"), config, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -93,11 +98,9 @@ func (r *runningAPISIX) config(t *testing.T) AttachConfig {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
+	p := prover{url: cfg.GatewayURL, client: newHTTPClient()}
 	err := process.Poll(ctx, pollEvery, func() error {
-		_, err := r.admin().routes(ctx)
-		if adminStatus(err) != 0 {
-			return nil
-		}
+		_, err := p.serverHeader(ctx)
 		return err
 	})
 	if err != nil {
@@ -167,8 +170,9 @@ func TestAttach(t *testing.T) {
 			if ids := running.routeIDs(t); len(ids) != 2 || ids[0] != "1" {
 				t.Errorf("routes while attached: %v", ids)
 			}
-			if w := gw.(Warner).Warnings(); len(w) > 0 {
-				t.Errorf("warnings: %v", w)
+			want := map[string]string{"2.15.0": "plugins-unknown", "3.18.0": "costly-plugins"}[version]
+			if w := gw.(Warner).Warnings(); len(w) != 1 || w[0].Code != want || !strings.Contains(w[0].Text, "proxy-mirror and proxy-cache") || !strings.Contains(w[0].Text, "12 %") {
+				t.Errorf("warnings: %v, want %s", w, want)
 			}
 			if err := gw.Close(); err != nil {
 				t.Error(err)
@@ -322,7 +326,7 @@ func TestAttachWithoutMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := gw.(Warner).Warnings()
-	if len(w) != 1 || w[0].Code != "metric-unproven" || w[0].Hint == "" {
+	if len(w) != 2 || w[1].Code != "metric-unproven" || w[1].Hint == "" {
 		t.Errorf("warnings: %v", w)
 	}
 }
@@ -387,5 +391,200 @@ func TestAttachElsewhere(t *testing.T) {
 	a.findMaster(u)
 	if _, err := a.Workers(); err == nil || !strings.Contains(err.Error(), "another machine") {
 		t.Errorf("Workers: %v", err)
+	}
+}
+
+// asked is a stranger that counts the keys it is sent.
+func asked(t *testing.T, server string, answer http.HandlerFunc) (url string, keys *atomic.Int64) {
+	keys = new(atomic.Int64)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-API-KEY") != "" {
+			keys.Add(1)
+		}
+		w.Header().Set("Server", server)
+		answer(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, keys
+}
+
+// The key is for an Admin API alone: not for a data plane, whose route for
+// everything would hand it on, nor for whatever else listens.
+func TestAttachTellsNoStranger(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]http.HandlerFunc{
+		"nothing":    func(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) },
+		"everything": func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"list":"all"}`) },
+		"its own key": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"message":"Missing API key in request"}`, 401)
+		},
+		"its own list": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"message":"Your IP address is not allowed"}`, 403)
+		},
+		"an error": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "oops", 503) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gateway, first := asked(t, "APISIX/3.18.0", answer)
+			stranger, second := asked(t, "nginx", answer)
+			u, err := parseBase(stranger)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, cfg := range []AttachConfig{{AdminPort: portOf(u)}, {AdminURL: stranger}, {AdminURL: gateway}} {
+				cfg.GatewayURL, cfg.AdminKey, cfg.RunDir = gateway, "secret", shortTempDir(t)
+				gw, err := Attach(t.Context(), cfg)
+				if err == nil {
+					gw.Close()
+				}
+				if err == nil || !strings.Contains(err.Error(), "find its Admin API") || strings.Contains(err.Error(), "secret") {
+					t.Errorf("%+v: %v", cfg, err)
+				}
+			}
+			if n := first.Load() + second.Load(); n > 0 {
+				t.Errorf("the key was sent %d times", n)
+			}
+		})
+	}
+}
+
+// The Admin API of another gateway with the same key gets no route.
+func TestAttachForeignAdmin(t *testing.T) {
+	t.Parallel()
+	ours, theirs := startAPISIX(t, "3.18.0", ""), startAPISIX(t, "3.18.0", "")
+	older := startAPISIX(t, "3.9.1", "")
+	for name, foreign := range map[string]*runningAPISIX{
+		"process ":              theirs,
+		`it calls itself "APIS`: older,
+	} {
+		cfg := ours.config(t)
+		cfg.AdminURL, cfg.AdminPort = "", foreign.ports.Admin
+		_, err := Attach(t.Context(), cfg)
+		if err == nil || !strings.Contains(err.Error(), baseURL(foreign.ports.Admin)+" is another gateway's Admin API") || !strings.Contains(err.Error(), name) {
+			t.Errorf("a foreign Admin API: %v", err)
+		}
+	}
+	// An address that was given may be a control plane's: the route tells.
+	cfg := ours.config(t)
+	cfg.AdminURL = theirs.adminURL()
+	cfg.Timeouts.Route = 300 * time.Millisecond
+	gw, err := Attach(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gw.Close()
+	err = gw.Apply(t.Context(), plainRoute(startUpstream(t)))
+	if err == nil || !strings.Contains(err.Error(), "the Admin API at "+theirs.adminURL()+" (APISIX/3.18.0, process ") || !strings.Contains(Hint(err), "two gateways") {
+		t.Errorf("Apply: %v\n%s", err, Hint(err))
+	}
+	if ids := append(theirs.routeIDs(t), ours.routeIDs(t)...); len(ids) > 0 {
+		t.Errorf("routes: %v", ids)
+	}
+	leavesNothing(t, cfg.RunDir)
+}
+
+// A gateway without etcd is named for what it is.
+func TestAttachStandalone(t *testing.T) {
+	t.Parallel()
+	api := startAPISIX(t, "3.18.0", "", "config_provider: etcd", "config_provider: yaml")
+	file := startAPISIX(t, "3.18.0", "", "role: traditional", "role: data_plane", "role_traditional:", "role_data_plane:", "config_provider: etcd", "config_provider: yaml")
+	plane := startAPISIX(t, "3.18.0", "", "role: traditional", "role: data_plane", "role_traditional:", "role_data_plane:")
+	for _, tt := range []struct {
+		name       string
+		running    *runningAPISIX
+		adminPort  int
+		want, hint string
+	}{
+		{"its Admin API", api, api.ports.Admin, "the gateway is standalone: its Admin API", "config_provider: etcd"},
+		{"Admin API elsewhere", api, freePort(t), "the gateway is standalone: " + api.home, "config_provider: etcd"},
+		{"from a file", file, freePort(t), "the gateway is standalone: " + file.home, "config_provider: etcd"},
+		{"a data plane", plane, freePort(t), "role data_plane", "control plane"},
+	} {
+		cfg := tt.running.config(t)
+		cfg.AdminURL, cfg.AdminPort = "", tt.adminPort
+		_, err := Attach(t.Context(), cfg)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(Hint(err), tt.hint) {
+			t.Errorf("%s: %v\n%s", tt.name, err, Hint(err))
+		}
+	}
+}
+
+// A route that can't be removed is said, with the way to remove it and without
+// the key, and the next run that can removes it.
+func TestAttachLeavesRoute(t *testing.T) {
+	t.Parallel()
+	running := startAPISIX(t, "3.18.0", "")
+	cfg := running.config(t)
+	gw, err := Attach(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream := startUpstream(t)
+	if err := gw.Apply(t.Context(), plainRoute(upstream)); err != nil {
+		t.Fatal(err)
+	}
+	a := gw.(*attached)
+	a.admin.key = "changed"
+	left := process.AllLeft(gw.Close())
+	want := `curl -X DELETE ` + cfg.AdminURL + `/apisix/admin/routes/` + a.routeID + ` -H "X-API-KEY: $ARMREPRO_ADMIN_KEY"`
+	if len(left) != 1 || left[0].How != want || !strings.Contains(left[0].What, a.routeID) {
+		t.Errorf("left: %+v, want %s", left, want)
+	}
+
+	next, err := Attach(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	elsewhere := plainRoute(upstream)
+	elsewhere.Path, elsewhere.Body = "/other", []byte(strings.ReplaceAll(string(elsewhere.Body), "/hello", "/other"))
+	if err := next.Apply(t.Context(), elsewhere); err != nil {
+		t.Error(err)
+	}
+	if ids := running.routeIDs(t); len(ids) != 1 || ids[0] == a.routeID {
+		t.Errorf("routes: %v", ids)
+	}
+	if err := next.Close(); err != nil {
+		t.Error(err)
+	}
+	leavesNothing(t, cfg.RunDir)
+}
+
+// A mark goes when its route is gone, and stays when it is another gateway's.
+func TestAttachMarks(t *testing.T) {
+	t.Parallel()
+	cfg := startAPISIX(t, "3.18.0", "").config(t)
+	gone, other := cfg.AdminURL+"/routes/armrepro-00000001", "http://192.0.2.1:9180/routes/armrepro-00000002"
+	for _, note := range []string{gone, other} {
+		mark, err := markRoute(cfg.RunDir, note)
+		if err == nil {
+			err = mark.Leave()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	gw, err := Attach(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gw.Apply(t.Context(), plainRoute(startUpstream(t))); err != nil {
+		t.Error(err)
+	}
+	if err := gw.Close(); err != nil {
+		t.Error(err)
+	}
+	marks, err := takeOverMarks(cfg.RunDir)
+	if err != nil || len(marks) != 1 || marks[0].Note() != other {
+		t.Errorf("marks: %v, %v", marks, err)
+	}
+}
+
+// The mark is found again whatever TMPDIR is.
+func TestMarkDirs(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	dirs, err := markDirs("")
+	if err != nil || dirs[0] != "/var/tmp" {
+		t.Errorf("%v, %v", dirs, err)
 	}
 }

@@ -65,7 +65,6 @@ const AdminKeyEnv = "ARMREPRO_ADMIN_KEY"
 // StartBuiltin starts the built-in gateway as a child process and returns when
 // its Admin API answers.
 func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
-	shared := cfg.EtcdPrefix != ""
 	cfg.setDefaults()
 	var err error
 	if cfg.Etcd, err = cfg.Etcd.Normalize(); err != nil {
@@ -88,8 +87,8 @@ func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
 		done:     make(chan struct{}),
 		ended:    b.howEnded,
 		runDir:   cfg.RunDir,
-		shared:   shared,
 	}
+	b.keepIn(cfg.Etcd, cfg.EtcdPrefix)
 	if err := b.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the built-in gateway: %w", err), b.Close())
 	}

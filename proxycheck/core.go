@@ -7,7 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
+	"path"
+	"regexp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -82,9 +83,12 @@ type core struct {
 	log      zerolog.Logger
 	// runDir is where runs leave things.
 	runDir string
-	// shared says that the gateway or its etcd prefix outlives this run, so
-	// that a route of ours could be left in it.
-	shared bool
+	// store names what keeps the route if that outlives this run, so that a
+	// route of ours could be left in it; empty where it doesn't.
+	store string
+	// removal is the command by which a person removes a left route from the
+	// store.
+	removal func(routeID string) string
 	// metricOptional makes a metric that can't be seen a warning: a gateway
 	// that somebody else configured may export its metrics anywhere.
 	metricOptional bool
@@ -97,9 +101,9 @@ type core struct {
 	// ended says how it ended. It may be called once done is closed.
 	ended func() error
 
-	mu       sync.Mutex
-	applied  bool
-	claim    *os.File
+	mu sync.Mutex
+	// mark is of the route, where shared.
+	mark     *process.Folder
 	warnings []Warning
 }
 
@@ -162,17 +166,13 @@ func (c *core) makeLive(ctx context.Context, r Route) error {
 
 // put puts the route. From the first time on there may be one to remove.
 func (c *core) put(ctx context.Context, r Route) error {
-	c.mu.Lock()
-	first := !c.applied
-	c.applied = true
-	c.mu.Unlock()
-	if first && c.shared {
-		mark, err := claim(c.runDir, c.routeID)
+	if c.store != "" && c.mark == nil {
+		mark, err := markRoute(c.runDir, c.noteOn(c.routeID))
 		if err != nil {
-			return err
+			return fmt.Errorf("mark the route %s as ours: %w", c.routeID, err)
 		}
 		c.mu.Lock()
-		c.claim = mark
+		c.mark = mark
 		c.mu.Unlock()
 	}
 	if err := c.admin.put(ctx, c.routeID, r.Body); err != nil {
@@ -195,54 +195,76 @@ func (c *core) proveMetric(ctx context.Context, metric string) error {
 }
 
 // keepClear refuses a path that another route of the gateway takes already:
-// putting ours beside it would change what that one's users get. Routes that
-// killed runs of this machine have left are removed.
+// putting ours beside it would change what that one's users get.
 func (c *core) keepClear(ctx context.Context, path string) error {
 	routes, err := c.admin.routes(ctx)
 	if err != nil {
 		return fmt.Errorf("list the gateway's routes: %w", err)
+	}
+	if c.store != "" {
+		if routes, err = c.removeLeftRoutes(ctx, routes); err != nil {
+			return err
+		}
 	}
 	host := ""
 	if u, err := url.Parse(c.prove.url); err == nil {
 		host = u.Hostname()
 	}
 	for _, r := range routes {
-		if r.id == c.routeID || !r.takes(path, host) {
-			continue
-		}
-		left, err := c.removeLeft(ctx, r.id)
-		if err != nil {
-			return err
-		}
-		if left {
-			continue
-		}
-		return &HintError{
-			Err:  fmt.Errorf("use %s on this gateway: its route %s takes it already (%s)", path, r.id, r.pattern()),
-			Hint: takenHint(r.id),
+		if r.id != c.routeID && r.takes(path, host) {
+			return &HintError{
+				Err:  fmt.Errorf("use %s on this gateway: its route %s takes it already (%s)", path, r.id, r.pattern()),
+				Hint: c.takenHint(r.id),
+			}
 		}
 	}
 	return nil
 }
 
-func takenHint(id string) string {
+// routeIDPattern is what newRouteID makes.
+var routeIDPattern = regexp.MustCompile(`^armrepro-[0-9a-f]{8}$`)
+
+func (c *core) takenHint(id string) string {
 	if routeIDPattern.MatchString(id) {
-		return "another armrepro measures this gateway, or one on another machine was killed and left its route: delete it by the Admin API once that is sure"
+		return "another armrepro measures this gateway, or one on another machine was killed: once that is sure, remove its route with " + c.admin.curlDelete(id)
 	}
 	return "an existing route is never touched: use a gateway without this one, or a scenario with another path"
 }
 
-// removeLeft removes a route that a killed run of this machine has left.
-func (c *core) removeLeft(ctx context.Context, id string) (bool, error) {
-	mark, err := takeOver(c.runDir, id)
-	if mark == nil || err != nil {
-		return false, err
+// removeLeftRoutes removes the routes that killed runs of this user have left in
+// the gateway, and returns those that remain.
+func (c *core) removeLeftRoutes(ctx context.Context, routes []existingRoute) ([]existingRoute, error) {
+	marks, err := takeOverMarks(c.runDir)
+	if err != nil {
+		return nil, fmt.Errorf("look for routes of killed runs: %w", err)
 	}
-	if err := c.admin.delete(ctx, id); err != nil {
-		return false, errors.Join(fmt.Errorf("remove the route %s that a killed run has left: %w", id, err), mark.Close())
+	var errs []error
+	for _, mark := range marks {
+		id := path.Base(mark.Note())
+		at := slices.IndexFunc(routes, func(r existingRoute) bool { return r.id == id })
+		if at < 0 && mark.Note() != c.noteOn(id) {
+			errs = append(errs, mark.Leave()) // in another store
+			continue
+		}
+		if at >= 0 {
+			if err := c.admin.delete(ctx, id); err != nil {
+				errs = append(errs, c.routeLeft(id, err), mark.Leave())
+				continue
+			}
+			c.log.Info().Str("route", id).Msg("removed a route that a killed run had left")
+			routes = slices.Delete(routes, at, at+1)
+		}
+		errs = append(errs, mark.Remove())
 	}
-	c.log.Info().Str("route", id).Msg("removed a route that a killed run had left")
-	return true, unclaim(mark)
+	return routes, errors.Join(errs...)
+}
+
+// noteOn is what the mark of a route notes.
+func (c *core) noteOn(id string) string { return c.store + "/routes/" + id }
+
+// routeLeft says that a route could not be removed.
+func (c *core) routeLeft(id string, err error) error {
+	return &LeftBehind{Left: []Left{{What: "route " + id + " from " + c.store, How: c.removal(id)}}, Err: err}
 }
 
 // watch closes done if the gateway's process ends before Close.
@@ -269,15 +291,15 @@ func (c *core) whileAlive(ctx context.Context) (context.Context, context.CancelF
 // removeTimeout bounds the removal of a route or keys while closing.
 const removeTimeout = 3 * time.Second
 
-// removeRoute removes the route if there may be one. It takes no context: it
+// removeRoute removes the route if one may be left behind. It takes no context: it
 // belongs to closing, which has to happen after the run's context has ended.
 func (c *core) removeRoute() error {
 	c.mu.Lock()
-	applied, mark := c.applied, c.claim
-	c.applied, c.claim = false, nil
+	mark := c.mark
+	c.mark = nil
 	c.mu.Unlock()
-	if !applied {
-		return nil
+	if mark == nil {
+		return nil // there is none, or it goes with its gateway
 	}
 	err := errGone
 	if !isClosed(c.done) {
@@ -285,17 +307,11 @@ func (c *core) removeRoute() error {
 		defer cancel()
 		err = c.admin.delete(ctx, c.routeID)
 	}
-	if err == nil {
-		return unclaim(mark)
+	if err != nil {
+		// The mark stays beside the route for the next run to find.
+		return errors.Join(c.routeLeft(c.routeID, err), mark.Leave())
 	}
-	if mark == nil {
-		if err == errGone {
-			return nil // it took its routes with it
-		}
-		return fmt.Errorf("remove the route %s: %w", c.routeID, err)
-	}
-	// The mark stays beside the route, unlocked, for the next run to find.
-	return errors.Join(fmt.Errorf("remove the route %s: %w", c.routeID, err), mark.Close())
+	return mark.Remove()
 }
 
 // errGone says that there is no gateway to ask any more.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"armrepro/proxycheck/etcdhttp"
+	"armrepro/proxycheck/process"
 )
 
 // Etcd says how to reach an etcd and as whom.
@@ -52,6 +53,16 @@ func checkForAPISIX(cfg Etcd, in *Install) error {
 	return nil
 }
 
+// keepIn says that the routes are kept in etcd under a prefix that outlives the
+// run, unless the prefix is empty.
+func (c *core) keepIn(cfg Etcd, prefix string) {
+	if prefix == "" {
+		return
+	}
+	c.store = cfg.String() + prefix
+	c.removal = func(id string) string { return etcdctlDelete(cfg, prefix+"/routes/"+id) }
+}
+
 // removeKeys removes every key under prefix from etcd.
 func removeKeys(cfg Etcd, prefix string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
@@ -62,7 +73,26 @@ func removeKeys(cfg Etcd, prefix string) error {
 		err = client.Call(ctx, "/v3/kv/deleterange", etcdhttp.Under(prefix+"/"), nil)
 	}
 	if err != nil {
-		return fmt.Errorf("remove the keys of %s from etcd: %w", prefix, err)
+		return &LeftBehind{
+			Left: []Left{{
+				What: fmt.Sprintf("keys under %s from the etcd at %s", prefix, cfg),
+				How:  etcdctlDelete(cfg, "--prefix", prefix+"/"),
+			}},
+			Err: err,
+		}
 	}
 	return nil
+}
+
+// etcdctlDelete is the command that removes keys. It asks for the password.
+func etcdctlDelete(cfg Etcd, args ...string) string {
+	line := []string{"etcdctl", "--endpoints=" + cfg.String()}
+	for _, option := range []struct{ name, value string }{
+		{"--user=", cfg.User}, {"--cacert=", cfg.CACert}, {"--cert=", cfg.Cert}, {"--key=", cfg.Key},
+	} {
+		if option.value != "" {
+			line = append(line, option.name+option.value)
+		}
+	}
+	return process.CommandLine(append(append(line, "del"), args...)...)
 }

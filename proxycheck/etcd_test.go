@@ -48,7 +48,7 @@ func TestSecureEtcd(t *testing.T) {
 					Etcd: etcd, Upstream: upstream,
 				}
 				conductor, _ := startConductor(t, cfg)
-				homes, _ := filepath.Glob(filepath.Join(cfg.RunDir, homePrefix+"*"))
+				homes, _ := filepath.Glob(filepath.Join(cfg.RunDir, "armrepro-*"))
 				prefix := configuredPrefix(t, homes[0])
 				if n := countKeys(t, endpoint, prefix); n < 5 {
 					t.Errorf("%d keys under %s", n, prefix)

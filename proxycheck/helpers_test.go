@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"armrepro/embed"
+	"armrepro/proxycheck/process"
 )
 
 // checksums describes every file under dir: mode, and contents or link target.
@@ -151,6 +153,24 @@ func pluginRoute(upstream string) Route {
 		WantHeaders: []string{"X-RateLimit-Limit", "X-RateLimit-Remaining"},
 		Metric:      "apisix_http_status",
 	}
+}
+
+func running(pid int) bool { return process.Running(os.DirFS("/"), pid) }
+
+// processesIn lists the processes whose working folder is in dir.
+func processesIn(dir string) []int {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	var pids []int
+	for _, link := range links {
+		cwd, err := os.Readlink(link)
+		if err != nil || (cwd != dir && !strings.HasPrefix(cwd, dir+"/")) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 func base64Of(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }

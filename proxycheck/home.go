@@ -1,14 +1,19 @@
 package proxycheck
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // maxHomeBytes is the longest path of a home. APISIX makes unix sockets in it,
@@ -20,7 +25,10 @@ const maxHomeBytes = 83
 // code, so all that a run writes, nginx.conf, sockets, logs, lands here and the
 // install stays as it is.
 type home struct {
-	*Folder
+	*process.Folder
+	dir string
+	// worker is the user that a master of root's runs its workers as.
+	worker string
 }
 
 // newHome makes a home in runDir, or where runDir is empty in the first
@@ -29,7 +37,7 @@ func newHome(runDir string, in *Install) (*home, error) {
 	if err := in.checkFiles(); err != nil {
 		return nil, err
 	}
-	parents, err := runDirs(runDir)
+	parents, err := tempDirs(runDir)
 	if err != nil {
 		return nil, err
 	}
@@ -51,11 +59,11 @@ func newHomeIn(parent string, in *Install) (*home, error) {
 	if err := checkHomeParent(parent); err != nil {
 		return nil, err
 	}
-	folder, err := newFolder(parent, homePrefix)
+	folder, err := process.NewFolder(homeKind, "", parent)
 	if err != nil {
 		return nil, err
 	}
-	h := &home{folder}
+	h := &home{Folder: folder, dir: folder.Path(), worker: cmp.Or(in.OpenResty.user, "nobody")}
 	if err := h.fill(in); err != nil {
 		return nil, errors.Join(err, h.Remove())
 	}
@@ -64,7 +72,7 @@ func newHomeIn(parent string, in *Install) (*home, error) {
 
 // checkHomeParent refuses folders that APISIX can't live in.
 func checkHomeParent(parent string) error {
-	if n := len(parent) + len("/"+homePrefix) + len("1234567890"); n > maxHomeBytes {
+	if n := len(parent) + len("/") + process.FolderNameBytes(homeKind); n > maxHomeBytes {
 		return fmt.Errorf("use %s: a home in it would have a path of %d characters, %d are too many for APISIX's unix sockets", parent, n, maxHomeBytes+1)
 	}
 	if strings.ContainsFunc(parent, needsQuotes) {
@@ -85,13 +93,18 @@ func needsQuotes(r rune) bool {
 	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+@~,=", r))
 }
 
-// fill opens the home to the workers and lays the links.
+// fill makes the folders and lays the links. Workers of root's are another user
+// and have to get in.
 func (h *home) fill(in *Install) error {
-	if err := os.Chmod(h.dir, 0o755); err != nil {
-		return err
+	mode := os.FileMode(0o700)
+	if os.Geteuid() == 0 {
+		mode = 0o755
 	}
-	for _, dir := range []string{"conf", "logs"} {
-		if err := os.Mkdir(h.path(dir), 0o755); err != nil {
+	for _, dir := range []string{"", "conf", "logs"} {
+		if err := os.Mkdir(h.path(dir), mode); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := os.Chmod(h.path(dir), mode); err != nil { // whatever the umask is
 			return err
 		}
 	}
@@ -116,10 +129,31 @@ func (h *home) link(in *Install) error {
 	return nil
 }
 
-// write writes a file that the workers, which run as nobody, read again;
-// without config.yaml they answer 500.
+// write writes a file that may hold a secret and that the workers read again;
+// without config.yaml they answer 500. Nobody else may read it.
 func (h *home) write(name string, data []byte) error {
-	return os.WriteFile(h.path(name), data, 0o644)
+	f, err := os.OpenFile(h.path(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Chmod(0o600), h.giveToWorkers(f), f.Close())
+}
+
+// giveToWorkers makes f the workers' where they are another user.
+func (h *home) giveToWorkers(f *os.File) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup(h.worker)
+	if err != nil {
+		return fmt.Errorf("find the user of the workers: %w", err)
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return fmt.Errorf("find the user of the workers: %w", err)
+	}
+	return errors.Join(f.Chmod(0o400), f.Chown(uid, -1))
 }
 
 // systemCAs are where distributions keep the authorities that they trust.

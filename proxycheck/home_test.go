@@ -1,11 +1,13 @@
 package proxycheck
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -28,10 +30,6 @@ func TestHomeLinks(t *testing.T) {
 		}
 		if _, err := os.Lstat(h.path("conf/config.yaml")); err == nil {
 			t.Errorf("%s: the install's config.yaml is in the home", version)
-		}
-		info, err := os.Stat(h.dir)
-		if err != nil || info.Mode().Perm() != 0o755 {
-			t.Errorf("%s: the home has mode %v, %v", version, info.Mode(), err)
 		}
 		for range 2 {
 			if err := h.Remove(); err != nil {
@@ -97,59 +95,89 @@ func TestHomeParents(t *testing.T) {
 	}
 }
 
+// What the sweep takes for ours is the leaf's to test.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	dir := shortTempDir(t)
 	inst := fakeInstall(t, "3.18.0", "")
-	alive, err := newHome(dir, inst)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead, err := newHome(dir, inst)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead.lock.Close() // as the kernel does when a run is killed
-	before := checksums(t, inst.Home)
-
-	other := filepath.Join(dir, "somebody-elses")
-	unlocked := filepath.Join(dir, homePrefix+"fresh")
-	for _, d := range []string{other, unlocked} {
-		if err := os.Mkdir(d, 0o755); err != nil {
+	var homes []*home
+	for range 2 {
+		h, err := newHome(dir, inst)
+		if err != nil {
 			t.Fatal(err)
 		}
+		homes = append(homes, h)
 	}
-	// A link that looks like a leftover must not be followed.
-	trap := filepath.Join(dir, homePrefix+"trap")
-	precious := t.TempDir()
-	if err := os.WriteFile(filepath.Join(precious, lockName), nil, 0o644); err != nil {
+	if err := homes[0].Leave(); err != nil { // as a killed run does
 		t.Fatal(err)
 	}
-	if err := os.Symlink(precious, trap); err != nil {
+	before := checksums(t, inst.Home)
+	theirs := filepath.Join(dir, "armrepro-src")
+	if err := os.Mkdir(theirs, 0o755); err != nil {
 		t.Fatal(err)
 	}
-
 	for range 2 {
 		if err := Sweep(t.Context(), dir); err != nil {
 			t.Error(err)
 		}
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{alive.dir, other, unlocked, trap}
-	slices.Sort(left)
-	slices.Sort(want)
-	if !slices.Equal(left, want) {
-		t.Errorf("left: %v, want %v", left, want)
-	}
-	if !exists(filepath.Join(precious, lockName)) {
-		t.Error("the sweep followed a link")
+	if want := []string{homes[1].dir, theirs}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("left: %v, %v, want %v", left, err, want)
 	}
 	sameChecksums(t, before, checksums(t, inst.Home))
-	if err := alive.Remove(); err != nil {
+	if err := homes[1].Remove(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Whatever the umask is, the workers get at what they need, and nobody else at
+// the key.
+func TestHomeModes(t *testing.T) {
+	t.Parallel()
+	const nobody = 65534
+	etcd, upstream := etcdAt(startEtcd(t)), startUpstream(t)
+	for _, tt := range []struct{ umask, user int }{{0o027, 0}, {0o077, 0}, {0o777, 0}, {0o001, nobody}, {0o077, nobody}} {
+		t.Run(fmt.Sprintf("umask %o user %d", tt.umask, tt.user), func(t *testing.T) {
+			t.Parallel()
+			if os.Geteuid() != 0 && tt.user != 0 {
+				t.Skip("only root can be another user")
+			}
+			cfg := conductorConfig{
+				Kind: "native", Install: fakeInstall(t, "3.18.0", ""), RunDir: shortTempDir(t), Ports: freePorts(t),
+				Etcd: etcd, Upstream: upstream, Umask: tt.umask, User: tt.user,
+			}
+			if tt.user != 0 {
+				cfg.Kind = "home" // that user can't start the fake programs
+			}
+			if err := os.Chmod(cfg.RunDir, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			conductor, _ := startConductor(t, cfg) // its route is live
+			homes, _ := filepath.Glob(filepath.Join(cfg.RunDir, "*"))
+			want := map[string]string{"": "drwxr-xr-x 0", "conf": "drwxr-xr-x 0", "logs": "drwxr-xr-x 0", "lock": "-rw------- 0", "conf/config.yaml": "-r-------- 65534"}
+			if user := cmp.Or(tt.user, os.Geteuid()); user != 0 {
+				dir, file := fmt.Sprint("drwx------ ", user), fmt.Sprint("-rw------- ", user)
+				want = map[string]string{"": dir, "conf": dir, "logs": dir, "lock": file, "conf/config.yaml": file}
+			}
+			for name, want := range want {
+				info, err := os.Stat(filepath.Join(homes[0], name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := fmt.Sprint(info.Mode(), " ", info.Sys().(*syscall.Stat_t).Uid); got != want {
+					t.Errorf("%q is %s, want %s", name, got, want)
+				}
+			}
+			killAndWait(t, conductor)
+			if err := Sweep(t.Context(), cfg.RunDir); err != nil {
+				t.Error(err)
+			}
+			// Another user's home is for him to remove.
+			if _, err := os.Stat(homes[0]); (err == nil) != (tt.user != 0) {
+				t.Errorf("the home after the sweep: %v", err)
+			}
+		})
 	}
 }
 

@@ -22,6 +22,9 @@ func startConductor(t *testing.T, cfg conductorConfig) (*os.Process, conductorRe
 	cmd.Env = append(os.Environ(), conductorEnv+"="+string(text))
 	stderr := &strings.Builder{}
 	cmd.Stderr = stderr
+	if cfg.User != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(cfg.User), Gid: uint32(cfg.User)}}
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

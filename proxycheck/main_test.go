@@ -102,6 +102,8 @@ type conductorConfig struct {
 	Prefix   string
 	Attach   AttachConfig
 	Upstream string
+	// Umask and User are the run's; zero means this process's.
+	Umask, User int
 }
 
 // conductorReport is what a conductor prints once its route is live.
@@ -116,6 +118,9 @@ func runConductor() int {
 	var cfg conductorConfig
 	err := json.Unmarshal([]byte(os.Getenv(conductorEnv)), &cfg)
 	var gw Gateway
+	if cfg.Umask != 0 {
+		syscall.Umask(cfg.Umask)
+	}
 	if err == nil {
 		ctx := context.Background()
 		switch cfg.Kind {
@@ -125,8 +130,13 @@ func runConductor() int {
 			gw, err = StartBuiltin(ctx, BuiltinConfig{RunDir: cfg.RunDir, Port: cfg.Ports.Data, AdminPort: cfg.Ports.Admin, PrometheusPort: cfg.Ports.Prometheus, Etcd: cfg.Etcd})
 		case "attach":
 			gw, err = Attach(ctx, cfg.Attach)
+		case "home": // alone, without a gateway
+			var h *home
+			if h, err = newHome(cfg.RunDir, cfg.Install); err == nil {
+				err = h.write("conf/config.yaml", nil)
+			}
 		}
-		if err == nil {
+		if err == nil && gw != nil {
 			err = gw.Apply(ctx, plainRoute(cfg.Upstream))
 		}
 	}
@@ -135,10 +145,12 @@ func runConductor() int {
 		return 1
 	}
 	report := conductorReport{}
-	report.Workers, _ = gw.Workers()
 	switch g := gw.(type) {
 	case *native:
 		report.RouteID = g.routeID
+		report.Workers, _ = g.Workers()
+	case *builtin:
+		report.Workers, _ = g.Workers()
 	case *attached:
 		report.RouteID = g.routeID
 	}

@@ -111,8 +111,8 @@ func StartNative(ctx context.Context, cfg NativeConfig) (Gateway, error) {
 		done:     make(chan struct{}),
 		ended:    n.howEnded,
 		runDir:   cfg.RunDir,
-		shared:   cfg.EtcdPrefix != "",
 	}
+	n.keepIn(cfg.Etcd, cfg.EtcdPrefix)
 	client := newHTTPClient()
 	adminPort := cfg.Ports.Data
 	if cfg.Install.Version.isV3() {
@@ -181,7 +181,8 @@ func (n *native) makeHome(ctx context.Context) error {
 	}
 	n.checkLogSpace()
 	n.checkOpenResty()
-	if n.cfg.Etcd, err = n.home.copyCertificates(n.cfg.Etcd); err != nil {
+	etcd, err := n.home.copyCertificates(n.cfg.Etcd)
+	if err != nil {
 		return err
 	}
 	config, err := configYAML(settings{
@@ -189,7 +190,7 @@ func (n *native) makeHome(ctx context.Context) error {
 		ip:         listenIP,
 		ports:      n.cfg.Ports,
 		workers:    n.cfg.Workers,
-		etcd:       n.cfg.Etcd,
+		etcd:       etcd,
 		etcdPrefix: n.etcdPrefix,
 		adminKey:   n.cfg.AdminKey,
 		plugins:    plugins,
@@ -289,7 +290,7 @@ func (n *native) startMaster(context.Context) error {
 		return err
 	}
 	go n.watch(n.master)
-	return nil
+	return n.home.Own(n.master)
 }
 
 // howEnded says how the master ended, with the end of its error log.

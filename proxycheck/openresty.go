@@ -27,6 +27,9 @@ type OpenResty struct {
 	// Modules are those it was built with, by their names or folders, such
 	// as http_stub_status_module and apisix-nginx-module-1.16.0.
 	Modules []string
+
+	// user is whom its workers run as where root starts it; empty means nobody.
+	user string
 }
 
 // openRestyRanges are the OpenResty releases for APISIX releases from since on:
@@ -145,6 +148,7 @@ func readOpenResty(ctx context.Context, path string) (or *OpenResty, luajit stri
 var (
 	openRestyVersion = regexp.MustCompile(`(?m)^nginx version: (?:openresty|nginx)/(\d+\.\d+\.\d+[.\w]*)`)
 	openRestyPrefix  = regexp.MustCompile(`--prefix=(\S+)/nginx(?:\s|$)`)
+	openRestyUser    = regexp.MustCompile(`--user=(\S+)`)
 	openRestyModule  = regexp.MustCompile(`--(?:add(?:-dynamic)?-module=(\S+)|with-(\w+_module)\b)`)
 )
 
@@ -158,6 +162,9 @@ func parseOpenResty(out string) (or *OpenResty, prefix string, err error) {
 	or = &OpenResty{Version: m[1]}
 	for _, m := range openRestyModule.FindAllStringSubmatch(out, -1) {
 		or.Modules = append(or.Modules, cmp.Or(m[2], filepath.Base(m[1])))
+	}
+	if m := openRestyUser.FindStringSubmatch(out); m != nil {
+		or.user = m[1]
 	}
 	if m := openRestyPrefix.FindStringSubmatch(out); m != nil {
 		prefix = m[1]

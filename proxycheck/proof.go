@@ -46,6 +46,9 @@ func (p *prover) route(ctx context.Context, r Route, workers int) error {
 	return nil
 }
 
+// unservedError says that whatever answers isn't the route.
+type unservedError struct{ error }
+
 // once makes one request of the route and says what is wrong with the answer.
 func (p *prover) once(ctx context.Context, r Route) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+r.Path, nil)
@@ -70,14 +73,14 @@ func (p *prover) once(ctx context.Context, r Route) error {
 		}
 	case ans.status == http.StatusNotFound:
 		return &HintError{
-			Err:  fmt.Errorf("status %d: %s", ans.status, adminMessage(ans)),
+			Err:  &unservedError{fmt.Errorf("status %d: %s", ans.status, adminMessage(ans))},
 			Hint: "the gateway accepted the route and doesn't serve it: see its error log, a Lua library may be missing",
 		}
 	case ans.status != http.StatusOK:
 		return fmt.Errorf("status %d: %s", ans.status, adminMessage(ans))
 	case r.WantBody != "" && string(ans.body) != r.WantBody:
 		const enough = 60
-		return fmt.Errorf("the body is %.*q, not %.*q", enough, ans.body, enough, r.WantBody)
+		return &unservedError{fmt.Errorf("the body is %.*q, not %.*q", enough, ans.body, enough, r.WantBody)}
 	}
 	for _, name := range r.WantHeaders {
 		if ans.header.Values(name) == nil {
@@ -218,7 +221,7 @@ func checkOwner(port, master int) error {
 			Err:  fmt.Errorf("check who listens on port %d: %s does too, and would get a share of the requests", port, &h),
 			Hint: "end that process, or choose another port",
 		}
-		if h.PID == 0 || !running(h.PID) {
+		if h.PID == 0 || !process.Running(root, h.PID) {
 			return err // perhaps a worker that was just ending
 		}
 		return process.Permanent(err)

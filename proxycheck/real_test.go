@@ -152,8 +152,8 @@ func startProduction(t *testing.T, inst *Install, etcd string) (*runningAPISIX, 
 	cli("start")
 	t.Cleanup(func() {
 		cli("stop")
-		if err := endProcessesIn(context.Background(), h.dir); err != nil {
-			t.Error(err)
+		for _, pid := range processesIn(h.dir) {
+			waitGone(t, pid)
 		}
 		h.Remove()
 	})

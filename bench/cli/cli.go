@@ -15,6 +15,7 @@ import (
 
 	"armrepro/bench"
 	"armrepro/proxycheck"
+	"armrepro/proxycheck/process"
 )
 
 // Exit codes.
@@ -52,15 +53,26 @@ type invalidError struct{ reason string }
 
 func (e *invalidError) Error() string { return "the result is invalid: " + e.reason }
 
-// run finds the command, runs it, prints its error with what to do about it, and
-// returns the exit code.
+// run finds the command, runs it, and returns the exit code.
 func (p Program) run(ctx context.Context) int {
-	root := p.newRoot()
-	cmd, err := root.ExecuteContextC(ctx)
+	cmd, err := p.newRoot().ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintf(p.Stderr, "armrepro: %v\n", err)
+	return fail(p.Stderr, strings.TrimSuffix(cmd.CommandPath(), " help"), err)
+}
+
+// fail prints err with what to do about it, and returns the exit code that it
+// stands for.
+func fail(w io.Writer, command string, err error) int {
+	fmt.Fprintf(w, "armrepro: %v\n", err)
+	if left := process.AllLeft(err); len(left) > 0 {
+		fmt.Fprintln(w, "\nThis could not be removed. Remove it yourself:")
+		for _, l := range left {
+			fmt.Fprintf(w, "  %s\n    %s\n", l.What, l.How)
+		}
+		return exitFailed
+	}
 	hint := hintOf(err)
 	switch {
 	case is[*signalError](err):
@@ -69,13 +81,13 @@ func (p Program) run(ctx context.Context) int {
 		return exitInvalid
 	case is[*usageError](err):
 		if hint != "" {
-			fmt.Fprintf(p.Stderr, "armrepro: %s\n", hint)
+			fmt.Fprintf(w, "armrepro: %s\n", hint)
 		}
-		fmt.Fprintf(p.Stderr, "armrepro: see '%s --help'\n", strings.TrimSuffix(cmd.CommandPath(), " help"))
+		fmt.Fprintf(w, "armrepro: see '%s --help'\n", command)
 		return exitUsage
 	}
 	if hint != "" {
-		fmt.Fprintf(p.Stderr, "\n%s\n", hint)
+		fmt.Fprintf(w, "\n%s\n", hint)
 	}
 	return exitFailed
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -76,12 +77,14 @@ func printFlags(w io.Writer, flags *pflag.FlagSet) {
 		}
 		names, usage := describeFlag(f)
 		const column, width = 30, 100
-		if pad := column - utf8.RuneCountInString(names); pad > 0 {
-			names += strings.Repeat(" ", pad)
-		} else {
-			names += "\n" + strings.Repeat(" ", column)
+		if utf8.RuneCountInString(names) >= column {
+			fmt.Fprintln(w, names)
+			names = ""
 		}
-		fmt.Fprintln(w, names+wrapped(usage, width-column, column))
+		for line := range strings.SplitSeq(text.WrapSoft(usage, width-column), "\n") {
+			fmt.Fprintln(w, text.Pad(names, column, ' ')+strings.TrimRight(line, " "))
+			names = ""
+		}
 	})
 }
 
@@ -105,28 +108,6 @@ func describeFlag(f *pflag.Flag) (names, usage string) {
 		usage += " (default " + strings.Trim(f.DefValue, "[]") + ")"
 	}
 	return names, usage
-}
-
-// wrapped breaks text into lines of at most width columns, the further ones
-// indented.
-func wrapped(text string, width, indent int) string {
-	var b strings.Builder
-	column := 0
-	for _, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case column == 0:
-		case column+1+n > width:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			column = 0
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += n
-	}
-	return b.String()
 }
 
 // flagError says what is wrong with a flag, and which one may be meant.

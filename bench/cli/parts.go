@@ -60,9 +60,15 @@ func newEtcd() *cobra.Command {
 		fs.StringVar(&cfg.Dir, "dir", "", "`DIR` make the data folder in this one (default: the temporary folder)")
 	}, func(ctx context.Context, log zerolog.Logger) error {
 		cfg.Logger = log
+		if err := proxycheck.Sweep(ctx, cfg.Dir); err != nil {
+			log.Warn().Err(err).Msg("could not remove what a killed run has left")
+		}
 		s, err := embed.Start(ctx, cfg)
 		if err != nil {
 			return proxycheck.ExplainListen(err, "--listen", cfg.Listen)
+		}
+		if err := proxycheck.Sweep(ctx, cfg.Dir); err != nil {
+			return errors.Join(err, s.Close())
 		}
 		log.Info().Str("listen", s.Endpoint()).Str("version", s.Version()).Msg("etcd ready")
 		return serve(ctx, s)

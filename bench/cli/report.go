@@ -60,11 +60,11 @@ func newReport() *cobra.Command {
 		RunE: func(cmd *cobra.Command, names []string) error {
 			var results []bench.Result
 			for _, name := range names {
-				r, err := readResult(cmd.Context(), name, cmd.InOrStdin())
+				r, err := readResults(cmd.Context(), name, cmd.InOrStdin())
 				if err != nil {
 					return err
 				}
-				results = append(results, r)
+				results = append(results, r...)
 			}
 			out := cmd.OutOrStdout()
 			return output.print(out, log.color(out), results...)
@@ -77,34 +77,34 @@ func newReport() *cobra.Command {
 	return cmd
 }
 
-// readResult reads the result in the file name, or from stdin if that is -. A
+// readResults reads the results in the file name, or from stdin if that is -. A
 // pipe that nobody writes to does not keep it from being interrupted.
-func readResult(ctx context.Context, name string, stdin io.Reader) (bench.Result, error) {
+func readResults(ctx context.Context, name string, stdin io.Reader) ([]bench.Result, error) {
 	type answer struct {
-		result bench.Result
-		err    error
+		results []bench.Result
+		err     error
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		r, err := openResult(name, stdin)
+		r, err := openResults(name, stdin)
 		answers <- answer{r, err}
 	}()
 	select {
 	case a := <-answers:
-		return a.result, a.err
+		return a.results, a.err
 	case <-ctx.Done():
-		return bench.Result{}, interruption(ctx, ctx.Err())
+		return nil, interruption(ctx, ctx.Err())
 	}
 }
 
-func openResult(name string, stdin io.Reader) (bench.Result, error) {
+func openResults(name string, stdin io.Reader) ([]bench.Result, error) {
 	in := stdin
 	if name == "-" {
 		name = "standard input"
 	} else {
 		f, err := os.Open(name)
 		if err != nil {
-			return bench.Result{}, err
+			return nil, err
 		}
 		defer f.Close()
 		in = f
@@ -115,11 +115,11 @@ func openResult(name string, stdin io.Reader) (bench.Result, error) {
 	}
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		// It names the file already.
-		return bench.Result{}, err
+		return nil, err
 	}
 	err = fmt.Errorf("read %s: %w", name, err)
 	if errors.Is(err, report.ErrVersion) {
-		return bench.Result{}, &proxycheck.HintError{Err: err, Hint: "Print it with the version of armrepro that wrote it, or with a newer one."}
+		return nil, &proxycheck.HintError{Err: err, Hint: "Print it with the version of armrepro that wrote it, or with a newer one."}
 	}
-	return bench.Result{}, err
+	return nil, err
 }

@@ -75,7 +75,7 @@ func newRun(tool bench.Tool) *cobra.Command {
 	group(cmd, "Load", func(fs *pflag.FlagSet) {
 		addLoadFlags(fs, &o.load, "threads of the load generator (default: one for each of --workers)")
 		fs.Var(bounded(&o.runs, 1000), "runs", "measured runs of each scenario")
-		fs.Var(duration(&o.warmup), "warmup", "load before the first run of each scenario that is not measured")
+		fs.Var(duration(&o.warmup), "warmup", "unmeasured load before the first run of each scenario")
 		fs.VarP(rateOrShare(&o.rate), "rate", "R", "fixed rate in requests/s, or a share of the maximum (75%) (default: a closed loop)")
 		fs.Var(shares(&o.sweep), "sweep", "also measure at these shares of the maximum: 10%,25%,50%,75%,90%")
 		o.addScenario(fs)
@@ -84,6 +84,7 @@ func newRun(tool bench.Tool) *cobra.Command {
 	group(cmd, "Output", func(fs *pflag.FlagSet) {
 		o.output.add(fs)
 		fs.StringVar(&o.save, "save", "", "`FILE` also write the result as JSON to this file")
+		fs.StringVar(&o.Label, "label", "", "`NAME` the machine's name in titles, files and comparisons")
 		fs.BoolVar(&o.force, "force", false, "let --save replace a file")
 		o.logs.add(fs)
 	})
@@ -103,7 +104,7 @@ func (o *runOptions) addGateway(cmd *cobra.Command) {
 			"what to measure: "+orList(kinds)+" (auto: native if APISIX is installed, otherwise attach)")
 		fs.StringVar(&o.APISIXHome, "apisix-home", "", "`DIR` folder of the installed APISIX (default: the usual places)")
 		fs.StringVar(&o.GatewayURL, "gateway-url", "", "`URL` data plane of the gateway to attach to (default http://127.0.0.1 with --gateway-port)")
-		fs.StringVar(&o.AdminURL, "admin-url", "", "`URL` Admin API of the gateway to attach to (default: port 9180, otherwise the gateway's)")
+		fs.StringVar(&o.AdminURL, "admin-url", "", "`URL` Admin API of the gateway to attach to (default: --admin-port, otherwise the gateway's)")
 		fs.StringVar(&o.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one; needed to attach)")
 		addEtcd(fs, &o.Etcd, "client URLs of an existing etcd to use instead of the embedded one")
 		fs.StringVar(&o.EtcdPrefix, "etcd-prefix", "", "`PREFIX` prefix of the gateway's keys in etcd (default: a new one)")
@@ -276,10 +277,14 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	}
 	// Saved first: what was measured survives a terminal that has gone.
 	out := cmd.OutOrStdout()
-	saveErr := saved.write(func(w io.Writer) error {
+	outErr := errors.Join(saved.write(func(w io.Writer) error {
 		return report.Write(w, "json", []bench.Result{*result}, report.Options{})
-	})
-	if outErr := errors.Join(saveErr, o.output.print(out, o.logs.color(out), *result)); outErr != nil {
+	}), o.output.print(out, o.logs.color(out), *result))
+	if !o.logs.quiet && o.logs.format == "text" {
+		fmt.Fprintln(cmd.ErrOrStderr())
+		outErr = errors.Join(outErr, report.Summary(cmd.ErrOrStderr(), *result))
+	}
+	if outErr != nil {
 		return errors.Join(err, outErr)
 	}
 	if err == nil && result.Verdict == bench.Invalid {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -24,12 +25,17 @@ func (e *signalError) Error() string {
 }
 
 // interruption returns the signal that ended ctx if there was one, otherwise
-// err. An error that only says that the context was canceled tells nobody why.
+// err. An error that only says that the context was canceled tells nobody why;
+// what could not be removed is still said.
 func interruption(ctx context.Context, err error) error {
-	if stopped, ok := context.Cause(ctx).(*signalError); ok && err != nil {
-		return stopped
+	stopped, ok := context.Cause(ctx).(*signalError)
+	switch {
+	case !ok || err == nil:
+		return err
+	case len(process.AllLeft(err)) > 0:
+		return errors.Join(stopped, err)
 	}
-	return err
+	return stopped
 }
 
 const (

@@ -25,7 +25,7 @@ func Check(ctx context.Context, cfg Config) (*Findings, error) {
 	if c.fit == nil {
 		return nil, err
 	}
-	if c.result.Unchecked == nil && ctx.Err() == nil {
+	if !c.fit.looked && ctx.Err() == nil {
 		c.fit.begin(c, nil)
 	}
 	err = errors.Join(err, c.tearDown())

@@ -51,7 +51,7 @@ func (c *conductor) setUp(ctx context.Context) error {
 	c.result.Machine = m
 	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.CoreName())).Int("cores", m.Cores).Bool("emulated", m.Emulated).Msg("machine")
 	var err error
-	if c.fit, err = newFitness(m, evidence, c.cfg.Settings.Workers, c.cfg.Pin); err != nil {
+	if c.fit, err = newWatcher(m, evidence, c.cfg.Settings.Workers, c.cfg.Pin); err != nil {
 		return err
 	}
 
@@ -66,7 +66,7 @@ func (c *conductor) setUp(ctx context.Context) error {
 	if err := proxycheck.CheckPorts(ctx, c.ports(plan)); err != nil {
 		return err
 	}
-	if err := c.fit.calm(ctx, c.result); err != nil {
+	if err := c.fit.quiet(ctx, c.result); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context, *gatewayPlan) error{c.startEtcd, c.startUpstream, c.startGateway} {
@@ -149,13 +149,8 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 		return nil
 	}
 	begin := time.Now()
-	folder, err := proxycheck.NewFolder("etcd")
-	if err != nil {
-		return err
-	}
-	c.down = append(c.down, folder.Remove)
 	listen := loopback(c.cfg.Ports.Etcd)
-	server, err := embed.Start(ctx, embed.Config{Listen: listen, Dir: folder.Path(), Logger: c.log})
+	server, err := embed.Start(ctx, embed.Config{Listen: listen, Logger: c.log})
 	if err != nil {
 		return proxycheck.ExplainListen(err, "--etcd-port", listen)
 	}
@@ -198,14 +193,22 @@ func ending(p *process.Process) error {
 }
 
 // tearDown takes everything down again, in the reverse order: the gateway needs
-// etcd to remove its route.
+// etcd to remove its route. What is left behind is an error, while what only went
+// another way than it should is logged.
 func (c *conductor) tearDown() error {
 	var errs []error
 	for _, down := range slices.Backward(c.down) {
 		errs = append(errs, down())
 	}
 	c.down = nil
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if len(process.AllLeft(err)) > 0 {
+		return err
+	}
+	if err != nil {
+		c.log.Warn().Err(err).Msg("could not take everything down cleanly")
+	}
+	return nil
 }
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -5,6 +5,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -29,6 +30,8 @@ func Kinds() []string { return []string{Auto, Native, Attach, Builtin} }
 type Config struct {
 	// Tool names the program that measures.
 	Tool bench.Tool
+	// Label is the user's name for the machine; empty without one.
+	Label string
 	// Settings are the choices that move the figures.
 	Settings  bench.Settings
 	Scenarios []bench.Scenario
@@ -83,7 +86,8 @@ func (p *Ports) All() []Port {
 	}
 }
 
-// Run measures. The result holds what was measured even with an error; it is
+// Run measures. An error that holds a *process.LeftBehind says what could not be
+// removed. The result holds what was measured even with an error; it is
 // nil if that is nothing.
 func Run(ctx context.Context, cfg Config) (*bench.Result, error) {
 	c := newConductor(cfg)
@@ -95,19 +99,18 @@ func Run(ctx context.Context, cfg Config) (*bench.Result, error) {
 		workers, _ := c.gateway.Workers()
 		c.fit.end(c, workers)
 	}
-	if downErr := c.tearDown(); downErr != nil {
-		c.log.Warn().Err(downErr).Msg("could not take everything down cleanly")
-	}
+	err = errors.Join(err, c.tearDown())
 	if len(c.result.Scenarios) == 0 {
 		return nil, err
 	}
-	c.result.Judge(err != nil)
+	c.result.Judge(len(cfg.Scenarios))
 	return c.result, err
 }
 
 func newConductor(cfg Config) *conductor {
 	return &conductor{cfg: cfg, log: cfg.Logger, result: &bench.Result{
 		Schema:    bench.Schema,
+		Label:     cfg.Label,
 		Tool:      cfg.Tool,
 		Started:   time.Now().UTC().Truncate(time.Second),
 		Settings:  cfg.Settings,
@@ -126,6 +129,8 @@ func (c *conductor) benchConfig() bench.Config {
 		UpstreamURL:  "http://" + c.nodes()[0] + c.cfg.Scenarios[0].Path,
 		UpstreamPID:  c.upstream.Pid(),
 		EtcdEmbedded: c.etcd != nil,
+		Answered:     c.answered,
+		CPUs:         c.fit.cpus,
 		Progress:     c.cfg.Progress,
 		Root:         os.DirFS("/"),
 	}

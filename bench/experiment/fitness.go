@@ -27,8 +27,10 @@ type watcher struct {
 	// load.
 	first, before fitness.Snapshot
 	begun         time.Time
-	// found are the codes of what was found before the load.
-	found []string
+	// found are the codes of what was found before the load; looked says that
+	// begin has looked.
+	found  []string
+	looked bool
 	// mhz is the highest frequency that was measured.
 	mhz float64
 }
@@ -36,8 +38,8 @@ type watcher struct {
 // PinError says that Config.Pin cannot be meant.
 type PinError struct{ error }
 
-// newFitness takes the first snapshot and plans the pinning.
-func newFitness(m machine.Machine, evidence []machine.Evidence, workers int, pin string) (*watcher, error) {
+// newWatcher takes the first snapshot and plans the pinning.
+func newWatcher(m machine.Machine, evidence []machine.Evidence, workers int, pin string) (*watcher, error) {
 	root := os.DirFS("/")
 	cpus, err := process.AllowedCPUs(root)
 	if err != nil && pin != fitness.PinNone && pin != fitness.PinAuto {
@@ -82,14 +84,14 @@ func (f *watcher) measureMHz() float64 {
 	return best
 }
 
-// calmWindow is how long the machine is watched before anything is started.
-const calmWindow = time.Second
+// quietWindow is how long the machine is watched before anything is started.
+const quietWindow = time.Second
 
-// calm looks at what else the machine does while nothing of this run does
+// quiet looks at what else the machine does while nothing of this run does
 // anything.
-func (f *watcher) calm(ctx context.Context, r *bench.Result) error {
+func (f *watcher) quiet(ctx context.Context, r *bench.Result) error {
 	select {
-	case <-time.After(time.Until(f.begun.Add(calmWindow))):
+	case <-time.After(time.Until(f.begun.Add(quietWindow))):
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -99,7 +101,7 @@ func (f *watcher) calm(ctx context.Context, r *bench.Result) error {
 
 // begin looks at the machine when everything is up and no load has begun.
 func (f *watcher) begin(c *conductor, workers []int) {
-	f.before = f.snapshot(workers)
+	f.before, f.looked = f.snapshot(workers), true
 	f.plan = fitness.Plan{Workers: c.cfg.Settings.Workers, Connections: c.cfg.Settings.Connections, Pins: f.pins}
 	for _, p := range c.cfg.Ports.All() {
 		f.plan.Ports = append(f.plan.Ports, *p.Number)
@@ -130,7 +132,7 @@ func (f *watcher) end(c *conductor, workers []int) {
 func warn(r *bench.Result, when string, findings []fitness.Finding) {
 	for _, f := range findings {
 		f.Text = when + f.Text
-		r.Warnings = append(r.Warnings, bench.Warning(f))
+		r.Warnings = append(r.Warnings, bench.Warning{Code: f.Code, Text: f.Text, Hint: f.Hint, Invalid: f.Invalid})
 	}
 }
 

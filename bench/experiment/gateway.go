@@ -85,7 +85,8 @@ func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
 		})
 	case Attach:
 		c.gateway, err = proxycheck.Attach(ctx, proxycheck.AttachConfig{
-			GatewayURL: c.gatewayAddress(), AdminURL: cfg.AdminURL, AdminKey: cfg.AdminKey, Logger: c.log,
+			GatewayURL: c.gatewayAddress(), AdminURL: cfg.AdminURL, AdminKey: cfg.AdminKey,
+			AdminPort: ports.Admin, PrometheusPort: ports.Prometheus, Logger: c.log,
 		})
 	case Builtin:
 		c.gateway, err = proxycheck.StartBuiltin(ctx, proxycheck.BuiltinConfig{
@@ -100,6 +101,9 @@ func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
 	info := c.gateway.Info()
 	c.result.Gateway = bench.GatewayInfo{
 		Kind: info.Kind, Name: info.Name, Version: info.Version, Plugins: info.Plugins,
+	}
+	if or := info.OpenResty; or != nil {
+		c.result.Gateway.OpenResty = &bench.OpenRestyInfo{Version: or.Version, Path: or.Path, LuaJIT: or.LuaJIT, Modules: or.Modules}
 	}
 	c.log.Info().Str("name", info.Name).Str("version", info.Version).Str("url", c.gateway.URL()).Msg("gateway ready")
 	return nil

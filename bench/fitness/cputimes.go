@@ -11,8 +11,8 @@ import (
 	"armrepro/proxycheck/process"
 )
 
-// CPUTimes is the time that the machine's CPUs together have spent since it
-// booted, from the first line of /proc/stat. The kernel counts it in steps of
+// CPUTimes is the time that CPUs together have spent since the machine booted,
+// from /proc/stat. The kernel counts it in steps of
 // 10 ms.
 type CPUTimes struct {
 	// Busy is everything but Idle and Steal: user, nice, system, irq,
@@ -43,23 +43,47 @@ func (t CPUTimes) Sub(earlier CPUTimes) CPUTimes {
 }
 
 // ReadCPUTimes reads the machine's CPU times.
-func ReadCPUTimes(root fs.FS) (CPUTimes, error) {
+func ReadCPUTimes(root fs.FS) (CPUTimes, error) { return readCPUTimes(root, "cpu") }
+
+// ReadCPUTimesOf reads the CPU times of some CPUs together. One that is offline is
+// an error.
+func ReadCPUTimesOf(root fs.FS, cpus []int) (CPUTimes, error) {
+	if len(cpus) == 0 {
+		return CPUTimes{}, errors.New("read CPU times: no CPU is given")
+	}
+	var names []string
+	for _, cpu := range cpus {
+		names = append(names, fmt.Sprintf("cpu%d", cpu))
+	}
+	return readCPUTimes(root, names...)
+}
+
+// readCPUTimes adds up lines of /proc/stat.
+func readCPUTimes(root fs.FS, names ...string) (CPUTimes, error) {
 	b, err := process.ReadFile(root, "proc/stat")
 	if err != nil {
 		return CPUTimes{}, fmt.Errorf("read CPU times: %w", err)
 	}
-	return parseCPUTimes(b)
+	var sum CPUTimes
+	for _, name := range names {
+		t, err := parseCPUTimes(b, name)
+		if err != nil {
+			return CPUTimes{}, err
+		}
+		sum = CPUTimes{Busy: sum.Busy + t.Busy, IRQ: sum.IRQ + t.IRQ, Idle: sum.Idle + t.Idle, Steal: sum.Steal + t.Steal}
+	}
+	return sum, nil
 }
 
 // tick is the unit of times in /proc: USER_HZ, 100 on every architecture that
 // matters here.
 const tick = 10 * time.Millisecond
 
-func parseCPUTimes(b []byte) (CPUTimes, error) {
+func parseCPUTimes(b []byte, name string) (CPUTimes, error) {
 	const idle, iowait, irq, softirq, steal, guest = 3, 4, 5, 6, 7, 8
 	for line := range bytes.Lines(b) {
 		fields := bytes.Fields(line)
-		if len(fields) == 0 || string(fields[0]) != "cpu" {
+		if len(fields) == 0 || string(fields[0]) != name {
 			continue
 		}
 		var t CPUTimes
@@ -86,5 +110,5 @@ func parseCPUTimes(b []byte) (CPUTimes, error) {
 		}
 		return t, nil
 	}
-	return CPUTimes{}, errors.New("parse /proc/stat: no line of all CPUs")
+	return CPUTimes{}, fmt.Errorf("parse /proc/stat: no line of %s", name)
 }

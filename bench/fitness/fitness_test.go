@@ -276,6 +276,16 @@ func TestReadCPUTimes(t *testing.T) {
 	if got := after.Sub(before); got != want {
 		t.Errorf("Sub = %+v, want %+v", got, want)
 	}
+	stat := fstest.MapFS{"proc/stat": &fstest.MapFile{Data: []byte("cpu 9 9 9 9 9 9 9 9\ncpu0 1 0 0 2 0 0 3 4 0 0\ncpu1 5 0 0 0 0 0 0 0 0 0\ncpu10 6 0 0 0 0 0 0 1 0 0\n")}}
+	want = CPUTimes{Busy: 100 * time.Millisecond, IRQ: 30 * time.Millisecond, Idle: 20 * time.Millisecond, Steal: 50 * time.Millisecond}
+	if got, err := ReadCPUTimesOf(stat, []int{0, 10}); err != nil || got != want {
+		t.Errorf("ReadCPUTimesOf = %+v, %v, want %+v", got, err, want)
+	}
+	for _, cpus := range [][]int{nil, {0, 2}} {
+		if got, err := ReadCPUTimesOf(stat, cpus); err == nil {
+			t.Errorf("ReadCPUTimesOf CPUs %v = %+v, want an error", cpus, got)
+		}
+	}
 	for _, bad := range []string{"", "intr 1\n", "cpu 1 2 3\n", "cpu a b c d e f g h\n"} {
 		if got, err := ReadCPUTimes(fstest.MapFS{"proc/stat": &fstest.MapFile{Data: []byte(bad)}}); err == nil {
 			t.Errorf("ReadCPUTimes of %q = %+v, want an error", bad, got)

@@ -72,7 +72,7 @@ func FuzzCPUTimes(f *testing.F) {
 	f.Add([]byte("cpu 9223372036854775807 1 1 1 1 1 1 1 1 1\n"))
 	f.Add([]byte("cpu 1 2 3\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if c, err := parseCPUTimes(b); c.Busy < 0 || c.Idle < 0 || c.Steal < 0 || c.Total() < 0 || err != nil && c != (CPUTimes{}) {
+		if c, err := parseCPUTimes(b, "cpu"); c.Busy < 0 || c.Idle < 0 || c.Steal < 0 || c.Total() < 0 || err != nil && c != (CPUTimes{}) {
 			t.Errorf("%+v, %v", c, err)
 		}
 	})

@@ -174,7 +174,7 @@ func TestDoubts(t *testing.T) {
 		"an id among the flaws": {
 			with(n1("50.00"), cpuDir+"/vulnerabilities/meltdown", "Vulnerable\n", cpuDir+"/vulnerabilities/i-0123456789abcdef0", "Vulnerable\n",
 				cpuDir+"/vulnerabilities/mds", "Mitigation: serial 1234\n"),
-			"mitigations", "0 of 1 flaw, not meltdown", "another form than the kernel's",
+			"mitigations", "0 of 1; unmitigated: meltdown", "another form than the kernel's",
 		},
 		"more memory than there is": {
 			with(n1("50.00"), "proc/meminfo", "MemTotal: 18014398509481983 kB\n"), "memory_bytes", "", "makes no sense",
@@ -235,7 +235,7 @@ func TestDoubts(t *testing.T) {
 		},
 		"flaws of unknown state": {
 			with(n1("50.00"), cpuDir+"/vulnerabilities/meltdown", "Vulnerable\n", cpuDir+"/vulnerabilities/mds", ""),
-			"mitigations", "0 of 1 flaw, not meltdown", "mds is empty",
+			"mitigations", "0 of 1; unmitigated: meltdown", "mds is empty",
 		},
 		"flaws that cannot be read": {
 			with(n1("50.00"), cpuDir+"/vulnerabilities/mds", ""), "mitigations", "", "mds is empty",

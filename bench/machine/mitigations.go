@@ -13,7 +13,7 @@ import (
 )
 
 // Mitigated counts the flaws of the CPU that the kernel does something about,
-// and names the others: 3 of 4 flaws, not spectre_v2. It is empty if unknown.
+// and names the others: 3 of 4; unmitigated: spectre_v2. It is empty if unknown.
 func (m Machine) Mitigated() string {
 	if m.Mitigations == nil {
 		return ""
@@ -26,12 +26,9 @@ func (m Machine) Mitigated() string {
 		}
 	}
 	slices.Sort(open)
-	text := fmt.Sprintf("%d of %d flaws", len(m.Mitigations)-len(open), len(m.Mitigations))
-	if len(m.Mitigations) == 1 {
-		text = strings.TrimSuffix(text, "s")
-	}
+	text := fmt.Sprintf("%d of %d", len(m.Mitigations)-len(open), len(m.Mitigations))
 	if len(open) > 0 {
-		text += ", not " + strings.Join(open, " ")
+		text += "; unmitigated: " + strings.Join(open, " ")
 	}
 	return text
 }

@@ -3,7 +3,7 @@ package report
 import (
 	"cmp"
 	"encoding/csv"
-	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,56 +32,44 @@ var csvHeader = []string{
 	"etcd_version", "etcd_embedded",
 	"duration_s", "warmup_s", "connections", "threads", "runs", "workers", "upstreams", "timeout_s",
 	"pin_gateway", "pin_upstream", "pin_load",
-	"warnings",
+	"warnings", "label", "openresty_version", "openresty_path", "luajit_version",
+	"cut", "upstream_answers", "cpu_others_cores",
 }
 
-// controlScenario is the scenario column of the run straight to the upstream.
+// controlScenario is the scenario column of the run without the gateway.
 const controlScenario = "control"
 
-// writeCSV prints one line a run under a header. The control run comes last,
-// as a scenario of its own.
-func writeCSV(w io.Writer, results []bench.Result, _ Options) error {
-	out := csv.NewWriter(w)
-	if err := out.Write(csvHeader); err != nil {
-		return err
-	}
+// writeCSV prints one line a run under a header. The run without the gateway comes
+// last, as a scenario of its own.
+func writeCSV(out *strings.Builder, results []bench.Result, _ Options) error {
+	lines := [][]string{csvHeader}
 	for _, r := range results {
-		r = printable(r)
 		context := csvContext(r)
-		line := func(scenario, number string, run bench.Run) error {
-			fields := []string{r.Started.UTC().Format(time.RFC3339), csvText(r.Tool.Version), csvText(string(r.Verdict)),
-				csvText(scenario), number}
-			return out.Write(append(append(fields, csvRun(run)...), context...))
+		add := func(scenario, number string, run *bench.Run) {
+			if run == nil {
+				return
+			}
+			lines = append(lines, slices.Concat(
+				[]string{r.Started.UTC().Format(time.RFC3339), csvText(r.Tool.Version), csvText(string(r.Verdict)), csvText(scenario), number},
+				csvRun(run), context,
+				[]string{strconv.FormatBool(run.Cut), csvFigure(run.UpstreamAnswers, count), csvFigure(run.CPU.Others, csvFloat)}))
 		}
 		for _, s := range r.Scenarios {
-			for i, run := range s.Runs {
-				if err := line(s.Name, strconv.Itoa(i+1), run); err != nil {
-					return err
-				}
+			for i := range s.Runs {
+				add(s.Name, strconv.Itoa(i+1), &s.Runs[i])
 			}
-			if s.Maximum != nil {
-				if err := line(s.Name, "maximum", *s.Maximum); err != nil {
-					return err
-				}
-			}
+			add(s.Name, "maximum", s.Maximum)
 			for _, point := range s.Sweep {
-				if err := line(s.Name, shortest(100*point.Share)+"%", point.Run); err != nil {
-					return err
-				}
+				add(s.Name, shortest(100*point.Share)+"%", &point.Run)
 			}
 		}
-		if r.Control != nil {
-			if err := line(controlScenario, "1", *r.Control); err != nil {
-				return err
-			}
-		}
+		add(controlScenario, "1", r.Control)
 	}
-	out.Flush()
-	return out.Error()
+	return csv.NewWriter(out).WriteAll(lines)
 }
 
 // csvRun is what one run measured.
-func csvRun(run bench.Run) []string {
+func csvRun(run *bench.Run) []string {
 	l, e := run.Latency, run.Errors
 	fields := []string{count(run.Requests), csvFloat(run.Seconds), csvFloat(run.QPS), count(run.Bytes), count(run.Reconnects),
 		csvFigure(run.Busy, csvFloat), csvPositive(run.Rate, csvFloat), csvPositive(run.Unsent, count)}
@@ -106,7 +94,7 @@ func csvRun(run bench.Run) []string {
 // csvContext is what all runs of a result share.
 func csvContext(r bench.Result) []string {
 	m, g, s := r.Machine, r.Gateway, r.Settings
-	pins := cmp.Or(s.Pins, &bench.Pins{})
+	pins, openResty := cmp.Or(s.Pins, &bench.Pins{}), cmp.Or(g.OpenResty, &bench.OpenRestyInfo{})
 	var codes []string
 	for _, w := range r.Warnings {
 		codes = append(codes, w.Code)
@@ -124,11 +112,13 @@ func csvContext(r bench.Result) []string {
 		strconv.Itoa(s.Runs), strconv.Itoa(s.Workers), strconv.Itoa(s.Upstreams), csvFloat(s.TimeoutS),
 		csvText(pins.Gateway), csvText(pins.Upstream), csvText(pins.Load),
 		csvText(strings.Join(codes, " ")),
+		csvText(r.Label), csvText(openResty.Version), csvText(openResty.Path), csvText(openResty.LuaJIT),
 	}
 }
 
 // csvText keeps a spreadsheet from taking a text for a formula.
 func csvText(s string) string {
+	s = clean(s)
 	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
 		return "'" + s
 	}
@@ -138,6 +128,7 @@ func csvText(s string) string {
 // csvFloat prints the shortest decimal that reads back as v.
 func csvFloat(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
+// csvFigure leaves the field empty for a missing figure.
 func csvFigure[T any](v *T, format func(T) string) string {
 	if v == nil {
 		return ""
@@ -145,7 +136,7 @@ func csvFigure[T any](v *T, format func(T) string) string {
 	return format(*v)
 }
 
-// csvPositive leaves the field empty for the zero of an unknown figure.
+// csvPositive does so for the zero of an unknown one.
 func csvPositive[T int | uint64 | float64](n T, format func(T) string) string {
 	if n <= 0 {
 		return ""

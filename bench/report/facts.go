@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,38 +14,39 @@ import (
 // machineSection is what the figures were measured on, as far as it moves
 // them.
 func machineSection(r bench.Result) section {
-	facts := machineFacts(r.Machine)
-	if codes := unchecked(r.Unchecked); codes != "" {
-		facts = append(facts, fact{"not checked", codes})
-	}
-	return section{title: "Machine", facts: facts}
+	facts := slices.Concat([]fact{{"label", r.Label}}, machineFacts(r.Machine),
+		[]fact{{"could not check", unchecked(r.Unchecked)}})
+	return section{title: "Machine", facts: present(facts)}
+}
+
+// present drops the facts that need no saying.
+func present(facts []fact) []fact {
+	return slices.DeleteFunc(facts, func(f fact) bool { return f.value == "" })
 }
 
 func machineFacts(m machine.Machine) []fact {
-	facts := []fact{{"product", known(m.CPU.Product)}, {"core", coreFact(m.CPU)}}
-	optional := func(label, value string) {
-		if value != "" {
-			facts = append(facts, fact{label, value})
-		}
-	}
-	optional("MIDR", midr(m.CPU))
-	optional("frequency", frequency(m.CPU.Frequency))
+	var emulated string
 	if m.Emulated {
-		optional("emulated", join(", ", "yes", m.EmulatedWhy))
+		emulated = join(", ", "yes", m.EmulatedWhy)
 	}
-	facts = append(facts, fact{"cloud", known(m.Cloud)}, fact{"instance", known(m.Instance)})
-	optional("hypervisor", m.Hypervisor)
-	optional("container", m.Container)
-	facts = append(facts,
-		fact{"architecture", known(m.Arch)},
-		fact{"system", known(m.OS)},
-		fact{"kernel", known(m.Kernel)},
-		fact{"page size", positive(m.PageSize, pageSize)},
-		fact{"cores", coresFact(m)},
-		fact{"memory", positive(m.MemoryBytes, size)},
-	)
-	optional("mitigated", m.Mitigated())
-	return facts
+	return present([]fact{
+		{"product", known(m.CPU.Product)},
+		{"core", coreFact(m.CPU)},
+		{"MIDR", midr(m.CPU)},
+		{"frequency", frequency(m.CPU.Frequency)},
+		{"emulated", emulated},
+		{"cloud", known(m.Cloud)},
+		{"instance", known(m.Instance)},
+		{"hypervisor", m.Hypervisor},
+		{"container", m.Container},
+		{"architecture", known(m.Arch)},
+		{"system", known(m.OS)},
+		{"kernel", known(m.Kernel)},
+		{"page size", positive(m.PageSize, pageSize)},
+		{"cores", coresFact(m)},
+		{"memory", positive(m.MemoryBytes, size)},
+		{"mitigated", m.Mitigated()},
+	})
 }
 
 // unchecked lists the codes of the checks that could not be made.
@@ -88,17 +90,17 @@ func coresFact(m machine.Machine) string {
 }
 
 func frequency(f machine.Frequency) string {
-	var measured, claimed string
-	if f.MeasuredMHz > 0 {
-		measured = fixed(f.MeasuredMHz, 0) + " MHz measured"
-	}
-	if f.ClaimedMHz > 0 {
-		claimed = fixed(f.ClaimedMHz, 0) + " MHz claimed"
-		if f.ClaimedBy != "" {
-			claimed += " (" + f.ClaimedBy + ")"
+	megahertz := func(v float64, what string) string {
+		if v <= 0 {
+			return ""
 		}
+		return fixed(v, 0) + " MHz " + what
 	}
-	return join(", ", measured, claimed)
+	claimed := "claimed"
+	if f.ClaimedBy != "" {
+		claimed += " (" + f.ClaimedBy + ")"
+	}
+	return join(", ", megahertz(f.MeasuredMHz, "measured"), megahertz(f.ClaimedMHz, claimed))
 }
 
 func pageSize(n int) string {
@@ -121,21 +123,13 @@ func midr(c machine.CPU) string {
 	return strings.Join(parts, ", ")
 }
 
-// positive prints n, or the mark for a missing figure if n is zero: a machine
-// without cores or memory is one that could not be read.
-func positive[T int | uint64](n T, format func(T) string) string {
-	if n <= 0 {
-		return missing
-	}
-	return format(n)
-}
-
 // settingsSection is every choice that moves the numbers.
 func settingsSection(r bench.Result) section {
 	s := r.Settings
-	return section{title: "Settings", facts: []fact{
+	return section{title: "Settings", facts: present([]fact{
 		{"gateway", gatewayFact(r.Gateway)},
-		{"workers", fmt.Sprintf("%d asked for, %s counted running", s.Workers, figure(r.Gateway.Workers, strconv.Itoa))},
+		{"OpenResty", openResty(r.Gateway.OpenResty)},
+		{"workers", fmt.Sprintf("%d required, %s running", s.Workers, figure(r.Gateway.Workers, strconv.Itoa))},
 		{"plugins loaded", plugins(r.Gateway.Plugins)},
 		{"etcd", etcdFact(r.Etcd)},
 		{"duration", fmt.Sprintf("%s a run, after %s of warm-up", seconds(s.DurationS), seconds(s.WarmupS))},
@@ -145,9 +139,21 @@ func settingsSection(r bench.Result) section {
 		{"timeout", seconds(s.TimeoutS)},
 		{"pinning", pinning(s.Pins)},
 		{"upstreams", strconv.Itoa(s.Upstreams)},
+		{"upstream answers", uncounted(r.Scenarios)},
 		{"started", timestamp(r.Started)},
 		{"measured by", join(" ", known(r.Tool.Name), r.Tool.Version)},
-	}}
+	})}
+}
+
+// uncounted says that answers may have come from elsewhere than the upstream,
+// unseen; empty where the upstream counted its own in every run.
+func uncounted(scenarios []bench.ScenarioResult) string {
+	for _, s := range scenarios {
+		if slices.ContainsFunc(s.Runs, func(run bench.Run) bool { return run.UpstreamAnswers == nil }) {
+			return missing + " (could not be counted)"
+		}
+	}
+	return ""
 }
 
 func gatewayFact(g bench.GatewayInfo) string {
@@ -155,6 +161,14 @@ func gatewayFact(g bench.GatewayInfo) string {
 		return join(" ", gatewayName(g), "("+join(" ", known(g.Name), g.Version)+")")
 	}
 	return fmt.Sprintf("%s (%s)", join(" ", known(g.Name), known(g.Version)), known(g.Kind))
+}
+
+// openResty names what APISIX runs on; empty where that was not seen.
+func openResty(o *bench.OpenRestyInfo) string {
+	if o == nil {
+		return ""
+	}
+	return join(", ", known(o.Version), o.Path, "LuaJIT "+known(o.LuaJIT))
 }
 
 func etcdFact(e bench.EtcdInfo) string {
@@ -193,9 +207,9 @@ func pinning(p *bench.Pins) string {
 func loadFact(s bench.Settings) string {
 	switch {
 	case s.RateShare > 0:
-		return percent(s.RateShare) + " of the scenario's maximum, whatever the answers do (open loop)"
+		return "open loop: fixed rate, " + percent(s.RateShare) + " of the scenario's maximum"
 	case s.Rate > 0:
-		return rate(s.Rate) + " requests/sec, whatever the answers do (open loop)"
+		return "open loop: fixed rate, " + rate(s.Rate) + " requests/sec"
 	}
-	return "closed loop: a connection sends when it has its answer"
+	return "closed loop: each connection waits for its response before sending again"
 }

@@ -16,6 +16,9 @@ var fixtures = map[string]func() bench.Result{
 	"warnings":    warningsResult,
 	"invalid":     invalidResult,
 	"interrupted": interruptedResult,
+	"disturbed":   disturbedResult,
+	"one-run":     oneRunResult,
+	"stalls":      stallsResult,
 	"missing":     missingResult,
 	"builtin":     builtinResult,
 	"many-runs":   manyRunsResult,
@@ -44,7 +47,8 @@ func validResult() bench.Result {
 		},
 		Unchecked: []fitness.Unchecked{{Code: fitness.Governor, Why: "no CPU has a cpufreq policy"}},
 		Gateway: bench.GatewayInfo{Kind: "native", Name: "APISIX", Version: "2.15.0", Workers: new(1),
-			Plugins: []string{"limit-count", "prometheus"}},
+			Plugins:   []string{"limit-count", "prometheus"},
+			OpenResty: &bench.OpenRestyInfo{Version: "1.21.4.1", Path: "/usr/local/openresty/nginx/sbin/nginx", LuaJIT: "2.1.0-beta3", Modules: []string{}}},
 		Etcd: bench.EtcdInfo{Version: "3.7.3", Embedded: true},
 		Settings: bench.Settings{DurationS: 60, WarmupS: 5, Connections: 16, Threads: 2, Runs: 2,
 			Workers: 1, Upstreams: 1, TimeoutS: 2, Pins: &bench.Pins{Gateway: "3", Upstream: "0", Load: "1-2"}},
@@ -116,11 +120,52 @@ func invalidResult() bench.Result {
 func interruptedResult() bench.Result {
 	r := validResult()
 	r.Verdict = bench.Interrupted
+	whole, stopped := run(15640.38, 1020), run(15011.2, 1100)
+	stopped.Cut, stopped.Seconds, stopped.Requests = true, 21.52, 323041
+	first := scenario("single-upstream", "single upstream, no plugin", whole)
+	first.Runs = append(first.Runs, stopped)
 	r.Scenarios = []bench.ScenarioResult{
-		scenario("single-upstream", "single upstream, no plugin", run(15640.38, 1020)),
+		first,
 		{Name: "two-plugins", Title: "single upstream + two plugins (limit-count, prometheus)", Runs: []bench.Run{}},
 	}
 	r.Control = nil
+	return r
+}
+
+// disturbedResult has lost its worker's core to other processes.
+func disturbedResult() bench.Result {
+	r := warningsResult()
+	r.Verdict = bench.Disturbed
+	r.Control.Cut, r.Control.Seconds = true, 2.5
+	r.Scenarios[0].Runs[1].CPU.GatewayWait = new(0.214)
+	r.Scenarios[0].Runs[1].CPU.Others = new(0.832)
+	r.Warnings = append(r.Warnings, bench.Warning{Code: "gateway-disturbed", Disturbed: true,
+		Text: "single-upstream, run 2: other processes took the core of a worker of the gateway for 21.4 % of the time", Hint: "stop them"})
+	return r
+}
+
+// oneRunResult is of a machine that only its label names.
+func oneRunResult() bench.Result {
+	r := validResult()
+	r.Label = "shelf 3"
+	r.Machine.Cloud, r.Machine.Instance = "", ""
+	r.Settings.Runs = 1
+	for i := range r.Scenarios {
+		s := r.Scenarios[i]
+		r.Scenarios[i] = scenario(s.Name, s.Title, s.Runs[0])
+	}
+	return r
+}
+
+// stallsResult has stalls that are most of wrk's mean.
+func stallsResult() bench.Result {
+	r := validResult()
+	s := r.Scenarios[0]
+	for i := range s.Runs {
+		s.Runs[i].Latency.Mean = new(2116.0)
+	}
+	s.Runs[0].Latency.MeanWrk, s.Runs[1].Latency.MeanWrk = new(10193.0), new(2120.0)
+	r.Scenarios[0] = scenario(s.Name, s.Title, s.Runs...)
 	return r
 }
 
@@ -190,6 +235,8 @@ const hostile = "\x1b[31m=1+1|`<b>\r\n\u009b2J\u202e\x07\x00\t*_[x](y)\u0301 \xf
 // hostileResult has a text in every place that a file can have one.
 func hostileResult() bench.Result {
 	r := warningsResult()
+	r.Label = hostile
+	r.Gateway.OpenResty = &bench.OpenRestyInfo{Version: hostile, Path: hostile, LuaJIT: hostile, Modules: []string{hostile}}
 	r.Tool = bench.Tool{Name: hostile, Version: "=cmd"}
 	r.Machine.CPU = machine.CPU{Implementer: hostile, Part: hostile, Variant: hostile, Revision: hostile, Vendor: hostile,
 		Core: "@" + hostile, Product: "=" + hostile}
@@ -230,7 +277,8 @@ func run(qps, us float64) bench.Run {
 			Histogram: "HISTFAAAAB542pNpmSzMwMDAxAABzFCaEUoz2X+AsQA9gQKT",
 		},
 		CPU: bench.CPU{Gateway: new(0.973), GatewayWait: new(0.011), Upstream: new(0.251),
-			Load: new(0.238), Etcd: new(0.004), Steal: new(0.0)},
+			Load: new(0.238), Etcd: new(0.004), Others: new(0.021), Steal: new(0.0)},
+		UpstreamAnswers: new(uint64(requests)),
 		RSS: bench.RSS{Gateway: new(uint64(52_613_120)), Upstream: new(uint64(11_010_048)),
 			Load: new(uint64(12_582_912)), Etcd: new(uint64(40_894_464))},
 	}

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -32,6 +31,15 @@ func figure[T any](v *T, format func(T) string) string {
 	return format(*v)
 }
 
+// positive prints n, or the mark for a missing figure if n is zero: a machine
+// without cores or memory is one that could not be read.
+func positive[T int | uint64 | float64](n T, format func(T) string) string {
+	if n <= 0 {
+		return missing
+	}
+	return format(n)
+}
+
 // known prints s, or the mark for a missing one.
 func known(s string) string {
 	if s == "" {
@@ -46,10 +54,10 @@ func rate(qps float64) string { return fixed(qps, 2) }
 // milliseconds prints microseconds in milliseconds.
 func milliseconds(us float64) string { return fixed(us/1000, 3) + " ms" }
 
-// cores prints processor time in percent of one core.
-func cores(c float64) string { return percent(c) }
-
+// percent prints a share, and CPU time in cores as percent of one.
 func percent(share float64) string { return fixed(share*100, 1) + " %" }
+
+func ratio(r float64) string { return fixed(r, 2) + "×" }
 
 func count(n uint64) string { return strconv.FormatUint(n, 10) }
 
@@ -78,10 +86,10 @@ func timestamp(t time.Time) string {
 
 // plural prints n and its noun.
 func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+	if n != 1 {
+		noun += "s"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return strconv.Itoa(n) + " " + noun
 }
 
 // ordinal prints 1st, 2nd, 3rd, …
@@ -98,6 +106,14 @@ func ordinal(n int) string {
 		}
 	}
 	return strconv.Itoa(n) + suffix
+}
+
+// listed joins words as a sentence does: a, b or c.
+func listed(last string, words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " " + last + " " + words[n-1]
+	}
+	return strings.Join(words, "")
 }
 
 // join joins the parts that are not empty.

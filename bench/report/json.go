@@ -2,29 +2,38 @@ package report
 
 import (
 	"encoding/json"
-	"io"
 	"strings"
 	"unicode/utf8"
 
 	"armrepro/bench"
 )
 
-// writeJSON prints each result as an indented document with a line break at
-// its end. A list that is absent is printed empty, except the plugin list,
-// where absent means unknown.
-func writeJSON(w io.Writer, results []bench.Result, _ Options) error {
-	for _, r := range results {
-		var out strings.Builder
-		enc := json.NewEncoder(&out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(withLists(r)); err != nil {
-			return err
-		}
-		if _, err := io.WriteString(w, escapeJSON(out.String())); err != nil {
-			return err
-		}
+// writeJSON prints one indented document: the result, or a list of several. A
+// list that is absent is printed empty, except the plugin list, where absent
+// means unknown.
+func writeJSON(out *strings.Builder, results []bench.Result, _ Options) error {
+	list := make([]bench.Result, len(results))
+	for i, r := range results {
+		list[i] = withLists(r)
 	}
+	var doc any = list
+	if len(list) == 1 {
+		doc = list[0]
+	}
+	var plain strings.Builder
+	enc := json.NewEncoder(&plain)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(doc); err != nil {
+		return err
+	}
+	// Left by encoding/json are runes that a terminal acts upon, such as the
+	// C1 control characters. They can only stand within strings. It escapes
+	// what stands for invalid UTF-8, but not the same rune when it reads that
+	// back.
+	out.WriteString(escaped(plain.String(), func(r rune) bool {
+		return r != '\n' && (unprintable(r) || r == utf8.RuneError)
+	}))
 	return nil
 }
 
@@ -41,24 +50,4 @@ func withLists(r bench.Result) bench.Result {
 	}
 	r.Scenarios = scenarios
 	return r
-}
-
-// escapeJSON escapes what encoding/json leaves as it is and a terminal acts
-// upon, such as the C1 control characters. They can only stand within strings.
-func escapeJSON(s string) string {
-	// encoding/json escapes what stands for invalid UTF-8, but not the same
-	// rune when it reads it back.
-	unsafe := func(r rune) bool { return r != '\n' && (unprintable(r) || r == utf8.RuneError) }
-	if strings.IndexFunc(s, unsafe) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if unsafe(r) {
-			escape(&b, r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }

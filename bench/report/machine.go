@@ -8,19 +8,17 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"armrepro/bench"
 	"armrepro/bench/machine"
 )
 
 // WriteMachine prints what the machine is, one aligned line a fact, and then the
 // evidence.
 func WriteMachine(w io.Writer, m machine.Machine, evidence []machine.Evidence) error {
-	m = printable(bench.Result{Machine: m}).Machine
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for _, f := range append(machineFacts(m),
 		fact{"caches", caches(m.CPU.Caches)}, fact{"features", features(m)}, fact{"NUMA nodes", positive(m.NUMANodes, strconv.Itoa)},
 	) {
-		fmt.Fprintf(t, "%s\t%s\n", f.label, orUnknown(f.value))
+		fmt.Fprintf(t, "%s\t%s\n", f.label, clean(orUnknown(f.value)))
 	}
 	if m.Emulated {
 		fmt.Fprint(t, "\ta result measured here is invalid\n")
@@ -29,7 +27,7 @@ func WriteMachine(w io.Writer, m machine.Machine, evidence []machine.Evidence) e
 		fmt.Fprintln(t)
 	}
 	for _, e := range evidence {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", e.Field, orUnknown(known(e.Value)), e.Why)
+		fmt.Fprintf(t, "%s\t%s\t%s\n", e.Field, clean(orUnknown(known(e.Value))), clean(e.Why))
 	}
 	return t.Flush()
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -13,25 +12,14 @@ import (
 // markdownPrinter lays views out for an issue or a report. Footnotes are
 // numbered over all views, since they share the page.
 type markdownPrinter struct {
-	out   strings.Builder
+	out   *strings.Builder
 	notes int
 }
 
 // writeMarkdown prints each result as GitHub-flavored Markdown.
-func writeMarkdown(w io.Writer, results []bench.Result, opts Options) error {
-	p := &markdownPrinter{}
-	for i, r := range results {
-		v, err := newView(r, opts)
-		if err != nil {
-			return err
-		}
-		if i > 0 {
-			p.out.WriteString("\n---\n\n")
-		}
-		p.view(v)
-	}
-	_, err := io.WriteString(w, p.out.String())
-	return err
+func writeMarkdown(out *strings.Builder, results []bench.Result, opts Options) error {
+	p := &markdownPrinter{out: out}
+	return printViews(out, results, opts, "---", p.view)
 }
 
 func (p *markdownPrinter) view(v view) {
@@ -44,7 +32,7 @@ func (p *markdownPrinter) view(v view) {
 	p.print("\n%s\n\n%s\n", markdown(v.control), markdown(v.legend))
 	p.print("\n**%s**", markdown(v.verdict))
 	for i := range v.warnings {
-		p.print("[^%d]", first+i)
+		p.print(" [^%d]", first+i)
 	}
 	p.print("\n")
 	for _, g := range v.references {
@@ -63,17 +51,17 @@ func (p *markdownPrinter) view(v view) {
 }
 
 func (p *markdownPrinter) print(format string, args ...any) {
-	fmt.Fprintf(&p.out, format, args...)
+	fmt.Fprintf(p.out, format, args...)
 }
 
 func (p *markdownPrinter) grid(g grid) {
 	p.print("\n### %s\n", markdown(g.title))
 	if g.gateway != "" {
-		line := markdown(g.gateway)
+		stars := ""
 		if g.notAPISIX {
-			line = "**" + line + "**"
+			stars = "**"
 		}
-		p.print("\n%s: %s\n", line, markdown(g.setup))
+		p.print("\n%s%s%s: %s\n", stars, markdown(g.gateway), stars, markdown(g.setup))
 	}
 	for _, m := range g.marks {
 		p.print("\n> **%s**\n", markdown(m))
@@ -86,21 +74,10 @@ func (p *markdownPrinter) grid(g grid) {
 	}
 }
 
-// markdownTable renders g with its figures aligned to the right.
 func markdownTable(g grid) string {
-	t := table.NewWriter()
+	t := newTable(g, "&emsp;", markdown, func(title string) string { return "**" + markdown(title) + "**" })
 	t.Style().Format = table.FormatOptions{}
 	t.Style().Markdown.PadContent = true
-	t.SetColumnConfigs(figureColumns(g))
-	t.AppendHeader(markdownCells(g.header[0], g.header[1:]))
-	for _, group := range g.groups {
-		if group.title != "" {
-			t.AppendRow(table.Row{"**" + markdown(group.title) + "**"})
-		}
-		for _, r := range group.rows {
-			t.AppendRow(markdownCells(r.label, r.cells))
-		}
-	}
 	return t.RenderMarkdown()
 }
 
@@ -111,14 +88,6 @@ func (p *markdownPrinter) section(s section) {
 	}
 }
 
-func markdownCells(label string, rest []string) table.Row {
-	r := table.Row{markdown(label)}
-	for _, c := range rest {
-		r = append(r, markdown(c))
-	}
-	return r
-}
-
 // markdownEscaper escapes what Markdown or the HTML within it acts upon. The
 // bar is left to the table, which escapes it itself.
 var markdownEscaper = strings.NewReplacer(
@@ -126,4 +95,4 @@ var markdownEscaper = strings.NewReplacer(
 	`<`, `&lt;`, `>`, `&gt;`, `&`, `&amp;`, `~`, `\~`, `#`, `\#`, `$`, `\$`, `!`, `\!`,
 )
 
-func markdown(s string) string { return markdownEscaper.Replace(s) }
+func markdown(s string) string { return markdownEscaper.Replace(clean(s)) }

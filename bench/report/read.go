@@ -28,37 +28,53 @@ const MaxBytes = 8 << 20
 // fault in each of millions of items would be looked for and reported.
 const maxItems = 10000
 
+// longestFault bounds what a file can put into an error message, in runes.
+const longestFault = 200
+
 // ErrVersion says that a document is a result, but of another version of the
 // schema than this program reads.
 var ErrVersion = errors.New("unsupported schema")
 
-// Read reads one saved result and checks it against the JSON Schema, so that
-// no figure that is absent is taken for a zero. Fields that the schema does not
-// name are ignored: a later version of the program may have added them.
-func Read(r io.Reader) (bench.Result, error) {
+// Read reads a saved result, or a list of them, and checks it against the JSON
+// Schema, so that no figure that is absent is taken for a zero. Fields that the
+// schema does not name are ignored: a later version of the program may have added
+// them.
+func Read(r io.Reader) ([]bench.Result, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err != nil {
-		return bench.Result{}, err
+		return nil, err
 	}
 	if len(data) > MaxBytes {
-		return bench.Result{}, fmt.Errorf("more than %s, too large for a result", size(MaxBytes))
+		return nil, fmt.Errorf("more than %s, too large for a result", size(MaxBytes))
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
-		return bench.Result{}, errors.New("not a result: nothing in it")
+		return nil, errors.New("not a result: nothing in it")
 	}
 	// Into plain float64 first: numbers out of all range end here.
 	var doc any
 	if err := json.Unmarshal(data, &doc); err != nil {
-		return bench.Result{}, position(data, err)
+		return nil, position(data, err)
 	}
-	if err := check(doc); err != nil {
-		return bench.Result{}, err
+	list, several := doc.([]any)
+	if !several {
+		list = []any{doc}
+		data = slices.Concat([]byte("["), data, []byte("]"))
 	}
-	var result bench.Result
-	if err := json.Unmarshal(data, &result); err != nil {
-		return bench.Result{}, err
+	if len(list) == 0 || !short(list) {
+		return nil, fmt.Errorf("not a result: an empty list, or one with more than %d items", maxItems)
 	}
-	return result, nil
+	for i, item := range list {
+		err := check(item)
+		if err != nil && several {
+			err = fmt.Errorf("result %d of %d: %w", i+1, len(list), err)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	var results []bench.Result
+	err = json.Unmarshal(data, &results)
+	return results, err
 }
 
 // position adds the line to a syntax error.
@@ -75,18 +91,13 @@ func position(data []byte, err error) error {
 func check(doc any) error {
 	object, ok := doc.(map[string]any)
 	if !ok {
-		return errors.New("not a result: the document is no JSON object")
+		return errors.New("not a result: not a JSON object")
 	}
-	switch schema := object["schema"].(type) {
-	case string:
-		if schema != bench.Schema {
-			return fmt.Errorf("%w %q, want %q", ErrVersion, clip(schema), bench.Schema)
-		}
-	default:
-		return fmt.Errorf("not a result: it has no %q to say %q", "schema", bench.Schema)
-	}
-	if !short(doc) {
-		return fmt.Errorf("not a result: a list in it has more than %d items", maxItems)
+	switch version, ok := object["schema"].(string); {
+	case !ok:
+		return fmt.Errorf("not a result: no %q: %q field", "schema", bench.Schema)
+	case version != bench.Schema:
+		return fmt.Errorf("%w %q, want %q", ErrVersion, clip(version, longestFault), bench.Schema)
 	}
 	schema, err := resultSchema()
 	if err != nil {
@@ -132,7 +143,7 @@ func collect(err *jsonschema.ValidationError, faults *[]string) {
 			return
 		}
 		what := err.ErrorKind.LocalizedString(message.NewPrinter(language.English))
-		*faults = append(*faults, fmt.Sprintf("%s: %s", location(err.InstanceLocation), clip(clean(what))))
+		*faults = append(*faults, fmt.Sprintf("%s: %s", location(err.InstanceLocation), clip(clean(what), longestFault)))
 		return
 	}
 	for _, cause := range err.Causes {
@@ -156,16 +167,7 @@ func location(path []string) string {
 	if b.Len() == 0 {
 		return "the document"
 	}
-	return clip(clean(b.String()))
-}
-
-// clip shortens what a file made too long for an error message.
-func clip(s string) string {
-	const most = 200
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
+	return clip(clean(b.String()), longestFault)
 }
 
 // resultSchema compiles the schema once.

@@ -25,11 +25,11 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if diff := cmp.Diff(first, write(t, "json", Options{}, r)); diff != "" {
+		if diff := cmp.Diff(first, write(t, "json", Options{}, r...)); diff != "" {
 			t.Errorf("%s (-first +second):\n%s", name, diff)
 		}
 		// Invalid UTF-8 cannot survive JSON.
-		if diff := cmp.Diff(withLists(fixture()), r); diff != "" && name != "hostile" {
+		if diff := cmp.Diff([]bench.Result{withLists(fixture())}, r); diff != "" && name != "hostile" {
 			t.Errorf("%s (-written +read):\n%s", name, diff)
 		}
 	}
@@ -127,6 +127,22 @@ func jsonFields(typ reflect.Type) []jsonField {
 	return fields
 }
 
+// TestSeveral reads back the one document that several results are.
+func TestSeveral(t *testing.T) {
+	t.Parallel()
+	want := []bench.Result{validResult(), builtinResult()}
+	got, err := Read(strings.NewReader(write(t, "json", Options{}, want...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range want {
+		want[i] = withLists(want[i])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-written +read):\n%s", diff)
+	}
+}
+
 func TestReadIgnoresNewerFields(t *testing.T) {
 	t.Parallel()
 	doc := write(t, "json", Options{}, validResult())
@@ -142,7 +158,7 @@ func TestReadIgnoresNewerFields(t *testing.T) {
 	}
 	want := validResult()
 	want.Warnings = []bench.Warning{{Code: "new", Text: "new"}}
-	if diff := cmp.Diff(want, r); diff != "" {
+	if diff := cmp.Diff([]bench.Result{want}, r); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -162,11 +178,13 @@ func TestReadErrors(t *testing.T) {
 		{"text", "Running 1m test", "not JSON, line 1"},
 		{"cut off", valid[:len(valid)/2], "not JSON, line"},
 		{"two documents", valid + valid, "not JSON, line"},
-		{"array", "[]", "no JSON object"},
-		{"null", "null", "no JSON object"},
-		{"number", "1", "no JSON object"},
-		{"other document", `{"name": "x"}`, `no "schema"`},
-		{"schema of a wrong type", `{"schema": 1}`, `no "schema"`},
+		{"empty list", "[]", "an empty list"},
+		{"list with something else", "[" + valid + ", 1]", "result 2 of 2: not a result: not a JSON object"},
+		{"list of lists", "[[" + valid + "]]", "result 1 of 1: not a result: not a JSON object"},
+		{"null", "null", "not a JSON object"},
+		{"number", "1", "not a JSON object"},
+		{"other document", `{"name": "x"}`, `no "schema": "armrepro/v1" field`},
+		{"schema of a wrong type", `{"schema": 1}`, `no "schema": "armrepro/v1" field`},
 		{"later schema", change("armrepro/v1", "armrepro/v2"), `unsupported schema "armrepro/v2"`},
 		{"hostile schema", change("armrepro/v1", `\u001b[2J`), `unsupported schema "\x1b[2J"`},
 		{"only a schema", `{"schema": "armrepro/v1"}`, "missing properties"},
@@ -225,14 +243,14 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for _, format := range Formats() {
-			checkPrintable(t, format, write(t, format, Options{References: true}, r))
+			checkPrintable(t, format, write(t, format, Options{References: true}, r...))
 		}
-		first := write(t, "json", Options{}, r)
+		first := write(t, "json", Options{}, r...)
 		again, err := Read(strings.NewReader(first))
 		if err != nil {
 			t.Fatalf("read what was written: %v", err)
 		}
-		if second := write(t, "json", Options{}, again); second != first {
+		if second := write(t, "json", Options{}, again...); second != first {
 			t.Fatalf("another document after a round trip:\n%s", cmp.Diff(first, second))
 		}
 	})

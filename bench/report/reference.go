@@ -2,8 +2,10 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,8 +19,8 @@ import (
 type reference struct {
 	platform, cloud, cpu, apisix, scenario string
 	published, standing, note              string
-	qps                                    float64
-	latencyMs                              *float64
+	// latencyMs is 0 where it was not published.
+	qps, latencyMs float64
 }
 
 // The settings of every published figure.
@@ -31,49 +33,45 @@ const (
 // readReferences parses the published figures.
 func readReferences(data []byte) ([]reference, error) {
 	records, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
-	if err != nil {
-		return nil, fmt.Errorf("read published figures: %w", err)
-	}
-	if len(records) == 0 {
-		return nil, fmt.Errorf("read published figures: no header")
-	}
-	column := map[string]int{}
-	for i, name := range records[0] {
-		column[name] = i
-	}
-	for _, name := range []string{"platform", "cloud", "cpu", "apisix", "scenario", "qps", "latency_ms", "published", "standing", "note"} {
-		if _, ok := column[name]; !ok {
-			return nil, fmt.Errorf("read published figures: no column %q", name)
-		}
+	if err != nil || len(records) == 0 {
+		return nil, fmt.Errorf("read published figures: %w", cmp.Or(err, io.ErrUnexpectedEOF))
 	}
 	var list []reference
 	for i, rec := range records[1:] {
-		get := func(name string) string { return rec[column[name]] }
-		ref := reference{
-			platform: get("platform"), cloud: get("cloud"), cpu: get("cpu"),
-			apisix: get("apisix"), scenario: get("scenario"),
-			published: get("published"), standing: get("standing"), note: get("note"),
-		}
-		if ref.qps, err = strconv.ParseFloat(get("qps"), 64); err != nil {
-			return nil, fmt.Errorf("read published figures, line %d: %w", i+2, err)
-		}
-		if s := get("latency_ms"); s != "" {
-			ms, err := strconv.ParseFloat(s, 64)
-			if err != nil {
-				return nil, fmt.Errorf("read published figures, line %d: %w", i+2, err)
+		field := func(name string) string {
+			column := slices.Index(records[0], name)
+			if column < 0 {
+				err = fmt.Errorf("no column %q", name)
+				return ""
 			}
-			ref.latencyMs = &ms
+			return rec[column]
+		}
+		number := func(name string) (v float64) {
+			if s := field(name); s != "" {
+				var bad error
+				v, bad = strconv.ParseFloat(s, 64)
+				err = cmp.Or(err, bad)
+			}
+			return v
+		}
+		ref := reference{
+			platform: field("platform"), cloud: field("cloud"), cpu: field("cpu"),
+			apisix: field("apisix"), scenario: field("scenario"),
+			published: field("published"), standing: field("standing"), note: field("note"),
+			qps: number("qps"), latencyMs: number("latency_ms"),
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read published figures, line %d: %w", i+2, err)
 		}
 		list = append(list, ref)
 	}
 	return list, nil
 }
 
-const referenceTitle = "Published figures for comparison"
+const referenceTitle = "Published figures"
 
-// referenceGrids sets the published figures of each scenario beside r, with
-// the ratio of the throughputs where that is fair. A result that is not valid
-// or not APISIX's is set beside nothing.
+// referenceGrids sets the published figures of each scenario beside r. A result
+// that does not count, or not APISIX's, is set beside nothing.
 func referenceGrids(r bench.Result) ([]grid, error) {
 	if isBuiltin(r.Gateway) || r.Gateway.Name != "APISIX" {
 		return []grid{{title: referenceTitle + ": none, since they are APISIX's and this is " +
@@ -95,50 +93,60 @@ func referenceGrids(r bench.Result) ([]grid, error) {
 	return grids, nil
 }
 
-// referenceGrid lists the published figures of one scenario. Its notes say why
-// a figure is not compared.
+// referenceGrid lists the published figures of one scenario with the ratio of the
+// throughputs, where there is one. Its notes say what to bear in mind.
 func referenceGrid(r bench.Result, s bench.ScenarioResult, all []reference) grid {
 	g := grid{
 		title:  referenceTitle + ", " + scenarioName(s),
-		header: []string{"Platform", "CPU", "APISIX", "Req/sec", "Latency", "Year", "This/theirs"},
+		header: []string{"Platform", "CPU", "APISIX", "Req/sec", "Latency", "Year"},
 		words:  2,
 	}
-	var footnotes []string
+	unlike := unlike(r, s)
+	if unlike == "" {
+		g.header = append(g.header, "Yours/theirs")
+	}
+	var notes footnotes
 	var rows []row
 	for _, ref := range all {
 		if ref.scenario != s.Name {
 			continue
 		}
-		cell := "n/a"
-		notes := unfair(r, s, ref)
-		if len(notes) == 0 {
-			cell = fixed(*s.QPS/ref.qps, 2) + "×"
-		}
-		if ref.note != "" {
-			notes = append(notes, ref.platform+": "+ref.note)
-		}
-		var letters []string
-		for _, n := range notes {
-			if !slices.Contains(footnotes, n) {
-				footnotes = append(footnotes, n)
-			}
-			letters = append(letters, letter(slices.Index(footnotes, n)))
-		}
-		cell = join(" ", cell, strings.Join(letters, ","))
-		rows = append(rows, row{ref.platform, []string{
+		cells := []string{
 			ref.cpu, known(ref.apisix), fixed(ref.qps, 0),
-			figure(ref.latencyMs, func(ms float64) string { return milliseconds(ms * 1000) }),
-			year(ref.published), cell,
-		}})
+			positive(1000*ref.latencyMs, milliseconds),
+			year(ref.published),
+		}
+		if unlike == "" {
+			cells = append(cells, join(" ", ratioTo(s, ref), notes.marks(caveats(r, ref))))
+		}
+		rows = append(rows, row{ref.platform, cells})
 	}
 	if len(rows) == 0 {
 		return g
 	}
 	g.groups = []group{{rows: rows}}
-	for i, n := range footnotes {
+	if unlike != "" {
+		g.notes = []string{"Not comparable: " + unlike + "."}
+	}
+	for i, n := range notes {
 		g.notes = append(g.notes, "("+letter(i)+") "+n)
 	}
 	return g
+}
+
+// footnotes are notes beneath a table, each there once.
+type footnotes []string
+
+// marks adds notes, and returns the letters that stand for them: a,b.
+func (f *footnotes) marks(notes []string) string {
+	var letters []string
+	for _, n := range notes {
+		if !slices.Contains(*f, n) {
+			*f = append(*f, n)
+		}
+		letters = append(letters, letter(slices.Index(*f, n)))
+	}
+	return strings.Join(letters, ",")
 }
 
 func letter(i int) string { return string(rune('a' + i%26)) }
@@ -148,33 +156,60 @@ func year(date string) string {
 	return y
 }
 
-// unfair says why s cannot be compared with ref; nil if it can.
-func unfair(r bench.Result, s bench.ScenarioResult, ref reference) []string {
-	var why []string
+// unlike says why no ratio of s to any published figure makes sense; empty if one
+// does.
+func unlike(r bench.Result, s bench.ScenarioResult) string {
 	set := r.Settings
-	if set.Connections != publishedConnections || set.Workers != publishedWorkers || set.Upstreams != publishedUpstreams {
-		why = append(why, fmt.Sprintf("published with %d connections, %s and %s; this is %d, %d and %d",
-			publishedConnections, plural(publishedWorkers, "worker"), plural(publishedUpstreams, "upstream"),
-			set.Connections, set.Workers, set.Upstreams))
+	switch {
+	case s.QPS == nil:
+		return "this scenario has no average"
+	case set.Rate > 0 || set.RateShare > 0:
+		return "the published figures are maxima, yours was measured at a fixed rate"
 	}
-	if set.Rate > 0 || set.RateShare > 0 {
-		why = append(why, "published at the gateway's maximum, not at a fixed rate")
+	var yours, theirs []string
+	for _, n := range []struct {
+		noun            string
+		ours, published int
+	}{
+		{"connection", set.Connections, publishedConnections},
+		{"worker", set.Workers, publishedWorkers},
+		{"upstream", set.Upstreams, publishedUpstreams},
+	} {
+		if n.ours != n.published {
+			yours = append(yours, plural(n.ours, n.noun))
+			theirs = append(theirs, strconv.Itoa(n.published))
+		}
 	}
-	if s.QPS == nil {
-		why = append(why, "this scenario has no average")
+	if len(yours) == 0 {
+		return ""
 	}
-	if product := r.Machine.CPU.Product; product == "" {
-		why = append(why, "the CPU product of this machine is unknown")
-	} else if !sameCPU(r.Machine, ref) {
-		why = append(why, "not known to be the same CPU as here: "+product)
+	return "yours has " + listed("and", yours) + "; published: " + listed("and", theirs)
+}
+
+// ratioTo is the ratio of s to a figure that was published as such.
+func ratioTo(s bench.ScenarioResult, ref reference) string {
+	if ref.standing != "published" {
+		return "n/a"
 	}
-	if minor(r.Gateway.Version) == "" || minor(ref.apisix) != minor(r.Gateway.Version) {
-		why = append(why, "another APISIX than "+known(minor(r.Gateway.Version)))
+	return ratio(*s.QPS / ref.qps)
+}
+
+// caveats say how the measurement of ref was another one than that of r.
+func caveats(r bench.Result, ref reference) []string {
+	var notes []string
+	if !sameCPU(r.Machine, ref) {
+		notes = append(notes, "different CPU from yours ("+cmp.Or(r.Machine.CPU.Product, "unknown")+"), or not known")
+	}
+	if version := minor(r.Gateway.Version); version == "" || minor(ref.apisix) != version {
+		notes = append(notes, "different APISIX from yours ("+cmp.Or(version, "unknown")+"), or not known")
 	}
 	if ref.standing != "published" {
-		why = append(why, "derived from a text, not published as a figure")
+		notes = append(notes, "derived from a text, not published as a figure")
 	}
-	return why
+	if ref.note != "" {
+		notes = append(notes, ref.platform+": "+ref.note)
+	}
+	return notes
 }
 
 // sameCPU reports whether the figure is of the product in m. Where the machine
@@ -182,7 +217,7 @@ func unfair(r bench.Result, s bench.ScenarioResult, ref reference) []string {
 // decides: those with published figures rent only one of them.
 func sameCPU(m machine.Machine, ref reference) bool {
 	product := m.CPU.Product
-	return product == ref.cpu || strings.HasPrefix(product, ref.cpu+" or ") && m.Cloud == ref.cloud
+	return product != "" && product == ref.cpu || strings.HasPrefix(product, ref.cpu+" or ") && m.Cloud == ref.cloud
 }
 
 // minor is the major and minor part of a version, or empty.

@@ -1,6 +1,6 @@
-// Package report prints a saved result: as a table for a terminal, as
-// Markdown, as CSV or as JSON. It measures nothing and decides nothing: what a
-// result says is printed, and what it does not say is shown as missing.
+// Package report prints saved results: as tables for a terminal, as Markdown, as
+// CSV or as JSON. It measures nothing and decides nothing: what a result says is
+// printed, and what it does not say is shown as missing.
 package report
 
 import (
@@ -19,18 +19,18 @@ type Options struct {
 	// means 80.
 	Width int
 	// References adds the published figures of the same scenario to text and
-	// Markdown, with a ratio where the two can fairly be compared.
+	// Markdown, with a ratio where the two can be compared.
 	References bool
 }
 
 const (
 	defaultWidth = 80
-	// minWidth is what the narrowest table needs.
-	minWidth = 48
+	// minWidth is what a table of one column needs.
+	minWidth = 40
 )
 
 // writer prints results in one format.
-type writer func(w io.Writer, results []bench.Result, opts Options) error
+type writer func(out *strings.Builder, results []bench.Result, opts Options) error
 
 // formats is every format, in the order in which help names them.
 var formats = []struct {
@@ -43,7 +43,8 @@ var formats = []struct {
 	{"json", writeJSON},
 }
 
-// Formats lists the names that Write takes, the default first.
+// Formats lists the names that Write takes, the default first. It takes md for
+// markdown, too.
 func Formats() []string {
 	names := make([]string, 0, len(formats))
 	for _, f := range formats {
@@ -59,6 +60,9 @@ func Write(w io.Writer, format string, results []bench.Result, opts Options) err
 		opts.Width = defaultWidth
 	}
 	opts.Width = max(opts.Width, minWidth)
+	if format == "md" {
+		format = "markdown"
+	}
 	for _, f := range formats {
 		if f.name != format {
 			continue
@@ -72,5 +76,5 @@ func Write(w io.Writer, format string, results []bench.Result, opts Options) err
 		}
 		return nil
 	}
-	return fmt.Errorf("unknown format %q, want one of %s", format, strings.Join(Formats(), ", "))
+	return fmt.Errorf("unknown format %q; use %s", format, listed("or", Formats()))
 }

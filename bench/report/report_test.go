@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -56,6 +57,7 @@ func TestOptions(t *testing.T) {
 		{"references-settings.txt", "text", Options{References: true}, []bench.Result{otherSettings}},
 		{"references-none.txt", "text", Options{References: true}, []bench.Result{builtinResult(), invalidResult()}},
 		{"color.txt", "text", Options{Color: true}, []bench.Result{invalidResult()}},
+		{"narrow.txt", "text", Options{Width: 40, References: true}, []bench.Result{validResult()}},
 		{"wide-terminal.txt", "text", Options{Width: 120}, []bench.Result{manyRunsResult()}},
 		{"two.txt", "text", Options{}, []bench.Result{validResult(), builtinResult()}},
 		{"two.md", "markdown", Options{}, []bench.Result{warningsResult(), invalidResult()}},
@@ -102,11 +104,14 @@ func golden(t *testing.T, name, got string) {
 func TestWidth(t *testing.T) {
 	t.Parallel()
 	for name, fixture := range fixtures {
-		for _, width := range []int{0, 60, 80, 100, 120} {
-			out := write(t, "text", Options{Width: width, References: width != 60}, fixture())
+		for _, width := range []int{0, 40, 60, 80, 100, 120} {
+			out := write(t, "text", Options{Width: width, References: true}, fixture())
 			limit := width
 			if width == 0 {
 				limit = defaultWidth
+			}
+			if name == "wide" {
+				limit = max(limit, 41) // for a latency of hours
 			}
 			for line := range strings.Lines(out) {
 				if n := text.StringWidth(strings.TrimSuffix(line, "\n")); n > limit {
@@ -121,10 +126,11 @@ func TestWidth(t *testing.T) {
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	labels := []string{"Avg latency", "p50", "p90", "p99",
-		"gateway", "gateway waiting", "upstream", "load", "etcd + armrepro", "steal"}
+		"gateway", "waits for a core", "upstream", "load", "etcd + armrepro", "others and steal", "steal"}
 	for _, format := range []string{"text", "markdown"} {
 		rows := 0
 		for line := range strings.Lines(write(t, format, Options{}, missingResult())) {
+			line = strings.ReplaceAll(line, "&emsp;", "")
 			cells := strings.FieldsFunc(strings.TrimSpace(line), func(r rune) bool { return r == '│' || r == '|' })
 			if len(cells) < 2 || !slices.Contains(labels, strings.TrimSpace(cells[0])) {
 				continue
@@ -173,22 +179,68 @@ func TestBuiltinIsNotAPISIX(t *testing.T) {
 	}
 }
 
-// TestInvalidIsNotCompared checks both ways in which a result does not count.
+// TestInvalidIsNotCompared checks the ways in which a result does not count.
 func TestInvalidIsNotCompared(t *testing.T) {
 	t.Parallel()
 	flagged := validResult()
 	flagged.Warnings = []bench.Warning{{Code: "errors", Text: "12 errors", Invalid: true}}
+	shaken := validResult()
+	shaken.Warnings = []bench.Warning{{Code: "spread", Text: "31 %", Disturbed: true}}
+	unknown := validResult()
+	unknown.Verdict = "splendid"
 	for name, r := range map[string]bench.Result{
-		"verdict": invalidResult(), "warning": flagged, "interrupted": interruptedResult(),
+		"disturbed by a warning": shaken, "unknown verdict": unknown,
+		"verdict": invalidResult(), "warning": flagged, "interrupted": interruptedResult(), "disturbed": disturbedResult(),
 	} {
 		for _, format := range []string{"text", "markdown"} {
 			out := write(t, format, Options{References: true}, r)
-			for _, no := range []string{"The gateway reached", "×", "Graviton3", "Valid"} {
+			for _, no := range []string{"Gateway: ", "×", "Graviton3", "Valid"} {
 				if strings.Contains(out, no) {
 					t.Errorf("%s, %s: contains %q", name, format, no)
 				}
 			}
 		}
+	}
+}
+
+// TestMarkdownByItsShortName checks that md is Markdown.
+func TestMarkdownByItsShortName(t *testing.T) {
+	t.Parallel()
+	if write(t, "md", Options{}, validResult()) != write(t, "markdown", Options{}, validResult()) {
+		t.Error("md is something else than markdown")
+	}
+}
+
+// TestSummary holds the summary to what a small terminal shows.
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	fixtures := maps.Clone(fixtures)
+	fixtures["many scenarios"] = func() bench.Result {
+		r := validResult()
+		r.Scenarios = slices.Repeat(r.Scenarios, 5)
+		return r
+	}
+	for name, fixture := range fixtures {
+		var out strings.Builder
+		if err := Summary(&out, fixture()); err != nil {
+			t.Fatal(err)
+		}
+		checkPrintable(t, name, out.String())
+		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		if len(lines) > summaryLines {
+			t.Errorf("%s: %d lines, want at most %d", name, len(lines), summaryLines)
+		}
+		for _, line := range lines {
+			if n := text.StringWidth(line); n > defaultWidth {
+				t.Errorf("%s: line of %d columns: %s", name, n, line)
+			}
+		}
+		if name != "hostile" && name != "many scenarios" {
+			golden(t, filepath.Join("summary", name+".txt"), out.String())
+		}
+	}
+	if err := Summary(failingWriter{os.ErrClosed}, validResult()); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("a closed writer: %v", err)
 	}
 }
 
@@ -298,7 +350,7 @@ func TestClean(t *testing.T) {
 		{"\u009b2J", `\u009b2J`},
 		{"\x07\x00", `\u0007\u0000`},
 		{"a\u202eb\u200b", `a\u202eb\u200b`},
-		{"\xff", `\u00ff`},
+		{"a\xff", "a\ufffd"},
 		{"\U000e0001", `\udb40\udc01`},
 		{"서버 é", "서버 é"},
 	} {
@@ -328,7 +380,7 @@ func TestFormat(t *testing.T) {
 func TestWriteErrors(t *testing.T) {
 	t.Parallel()
 	err := Write(&bytes.Buffer{}, "xml", nil, Options{})
-	if err == nil || !strings.Contains(err.Error(), "text, markdown, csv, json") {
+	if err == nil || !strings.Contains(err.Error(), `unknown format "xml"; use text, markdown, csv or json`) {
 		t.Errorf("unknown format: %v", err)
 	}
 	full := errors.New("disk full")

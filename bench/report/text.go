@@ -2,7 +2,7 @@ package report
 
 import (
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -19,28 +19,23 @@ const (
 	yellow = "33"
 )
 
+// colors are those of every verdict.
+var colors = map[bench.Verdict]string{
+	bench.Valid: green, bench.ValidWithWarnings: yellow, bench.Disturbed: yellow,
+	bench.Interrupted: red, bench.Invalid: red,
+}
+
 // textPrinter lays a view out for a terminal.
 type textPrinter struct {
-	out   strings.Builder
+	out   *strings.Builder
 	width int
 	color bool
 }
 
 // writeText prints each result as tables and lists for a terminal.
-func writeText(w io.Writer, results []bench.Result, opts Options) error {
-	p := &textPrinter{width: opts.Width, color: opts.Color}
-	for i, r := range results {
-		v, err := newView(r, opts)
-		if err != nil {
-			return err
-		}
-		if i > 0 {
-			p.out.WriteString("\n" + strings.Repeat("═", p.width) + "\n\n")
-		}
-		p.view(v)
-	}
-	_, err := io.WriteString(w, p.out.String())
-	return err
+func writeText(out *strings.Builder, results []bench.Result, opts Options) error {
+	p := &textPrinter{out, opts.Width, opts.Color}
+	return printViews(out, results, opts, strings.Repeat("═", p.width), p.view)
 }
 
 func (p *textPrinter) view(v view) {
@@ -54,7 +49,7 @@ func (p *textPrinter) view(v view) {
 	p.out.WriteByte('\n')
 	p.lines(v.legend, 0, "")
 	p.out.WriteByte('\n')
-	p.lines(v.verdict, 0, levelColor(v.level))
+	p.lines(v.verdict, 0, colors[v.standing])
 	for i, w := range v.warnings {
 		p.warning(i+1, w)
 	}
@@ -66,18 +61,6 @@ func (p *textPrinter) view(v view) {
 		p.out.WriteByte('\n')
 		p.section(s)
 	}
-}
-
-func levelColor(l level) string {
-	switch l {
-	case good:
-		return green
-	case caution:
-		return yellow
-	case bad:
-		return red
-	}
-	return ""
 }
 
 // paint puts s in a color, if colors are wanted.
@@ -115,7 +98,7 @@ func (p *textPrinter) warning(n int, w bench.Warning) {
 // section prints facts in two columns.
 func (p *textPrinter) section(s section) {
 	const indent, gap = 2, 2
-	p.out.WriteString(p.paint(bold, s.title) + "\n")
+	p.lines(s.title, 0, bold)
 	labels := 0
 	for _, f := range s.facts {
 		labels = max(labels, text.StringWidth(f.label))
@@ -142,30 +125,52 @@ func (p *textPrinter) grid(g grid) {
 	}
 }
 
-// table renders a grid that fits.
+// table renders a grid that fits. It is as wide as its head needs, if there is
+// room.
 func (p *textPrinter) table(g grid) string {
-	t := table.NewWriter()
 	style := table.StyleLight
 	style.Format = table.FormatOptions{}
-	style.Size.WidthMin = minWidth
+	style.Size.WidthMin = tableWidth(g)
+	const borders = 4
+	for _, s := range []string{g.title, g.gateway, g.setup} {
+		style.Size.WidthMin = max(style.Size.WidthMin, min(text.StringWidth(clean(s))+borders, p.width))
+	}
+	t := newTable(g, "  ", clean, clean)
 	t.SetStyle(style)
-	t.SetTitle("%s", strings.Join(p.title(g, max(tableWidth(g), minWidth)-4), "\n"))
-	t.AppendHeader(cells(g.header[0], g.header[1:]))
-	t.SetColumnConfigs(figureColumns(g))
-	for i, group := range g.groups {
-		indent := ""
-		if i > 0 {
-			t.AppendSeparator()
+	t.SetTitle("%s", strings.Join(p.title(g, style.Size.WidthMin-borders), "\n"))
+	return t.Render()
+}
+
+// newTable is g with its figures aligned to the right. safe makes a text fit for
+// the format, strong the title of a group; indent stands before the labels below
+// such a title.
+func newTable(g grid, indent string, safe, strong func(string) string) table.Writer {
+	line := func(label string, rest []string) table.Row {
+		r := table.Row{label}
+		for _, c := range rest {
+			r = append(r, safe(c))
 		}
+		return r
+	}
+	t := table.NewWriter()
+	var right []table.ColumnConfig
+	for n := g.words + 1; n <= len(g.header); n++ {
+		right = append(right, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(right)
+	t.AppendHeader(line(safe(g.header[0]), g.header[1:]))
+	for _, group := range g.groups {
+		before := ""
 		if group.title != "" {
-			t.AppendRow(cells(group.title, nil))
-			indent = "  "
+			t.AppendSeparator()
+			t.AppendRow(table.Row{strong(group.title)})
+			before = indent
 		}
 		for _, r := range group.rows {
-			t.AppendRow(cells(indent+r.label, r.cells))
+			t.AppendRow(line(before+safe(r.label), r.cells))
 		}
 	}
-	return t.Render()
+	return t
 }
 
 // title is the head of a table: what was measured, on which gateway, and what
@@ -177,12 +182,12 @@ func (p *textPrinter) title(g grid, width int) []string {
 			lines = append(lines, p.paint(color, line))
 		}
 	}
-	add(g.title, bold)
+	gateway := ""
 	if g.notAPISIX {
-		add(g.gateway, yellow)
-	} else {
-		add(g.gateway, "")
+		gateway = yellow
 	}
+	add(g.title, bold)
+	add(g.gateway, gateway)
 	add(g.setup, "")
 	for _, m := range g.marks {
 		add(m, red)
@@ -190,45 +195,19 @@ func (p *textPrinter) title(g grid, width int) []string {
 	return lines
 }
 
-// figureColumns aligns the columns with figures to the right.
-func figureColumns(g grid) []table.ColumnConfig {
-	var config []table.ColumnConfig
-	for n := g.words + 1; n <= len(g.header); n++ {
-		config = append(config, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	return config
-}
-
-func cells(label string, rest []string) table.Row {
-	r := table.Row{label}
-	for _, c := range rest {
-		r = append(r, c)
-	}
-	return r
-}
-
-// split cuts g into tables of nearly the same number of columns that fit into
-// width.
+// split cuts g into the fewest tables that fit into width, each with nearly the
+// same number of columns.
 func split(g grid, width int) []grid {
-	if tableWidth(g) <= width {
-		return []grid{g}
-	}
-	columns := len(g.header) - 1
-	for n := 2; n < columns; n++ {
-		parts := cut(g, n)
-		fits := true
-		for _, part := range parts {
-			fits = fits && tableWidth(part) <= width
-		}
-		if fits {
+	tooWide := func(part grid) bool { return tableWidth(part) > width }
+	for n := 1; ; n++ {
+		if parts := deal(g, n); n >= len(g.header)-1 || !slices.ContainsFunc(parts, tooWide) {
 			return parts
 		}
 	}
-	return cut(g, columns)
 }
 
-// cut deals the columns of g, less the labels, out to n tables.
-func cut(g grid, n int) []grid {
+// deal deals the columns of g, less the labels, out to n tables.
+func deal(g grid, n int) []grid {
 	columns := len(g.header) - 1
 	var parts []grid
 	for i := range n {
@@ -239,9 +218,14 @@ func cut(g grid, n int) []grid {
 		for _, old := range g.groups {
 			cutGroup := group{title: old.title}
 			for _, r := range old.rows {
-				cutGroup.rows = append(cutGroup.rows, row{r.label, r.cells[from:to]})
+				// Few rows have an average.
+				if cells := r.cells[from:to]; strings.Join(cells, "") != "" {
+					cutGroup.rows = append(cutGroup.rows, row{r.label, cells})
+				}
 			}
-			part.groups = append(part.groups, cutGroup)
+			if len(cutGroup.rows) > 0 {
+				part.groups = append(part.groups, cutGroup)
+			}
 		}
 		parts = append(parts, part)
 	}
@@ -271,35 +255,52 @@ func tableWidth(g grid) int {
 	return total
 }
 
-// wrap breaks s into lines of at most width columns.
+// wrap breaks s, made safe for a terminal, into lines of at most width columns.
 func wrap(s string, width int) []string {
-	lines := strings.Split(text.WrapSoft(s, max(width, 1)), "\n")
+	lines := strings.Split(text.WrapSoft(clean(s), max(width, 1)), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
 	return lines
 }
 
-// reference prints a table of published figures, without borders since it is
-// as wide as a terminal already.
+// reference prints published figures: as a table without borders, or, where that
+// is too wide for the terminal, as a line for each figure.
 func (p *textPrinter) reference(g grid) {
 	p.lines(g.title, 0, bold)
 	if len(g.groups) > 0 {
-		t := table.NewWriter()
-		style := table.StyleLight
-		style.Format = table.FormatOptions{}
-		style.Options = table.OptionsNoBordersAndSeparators
-		t.SetStyle(style)
-		t.AppendHeader(cells(g.header[0], g.header[1:]))
-		t.SetColumnConfigs(figureColumns(g))
-		for _, r := range g.groups[0].rows {
-			t.AppendRow(cells(r.label, r.cells))
-		}
-		for _, line := range strings.Split(t.Render(), "\n") {
-			p.out.WriteString(strings.TrimRight(line, " ") + "\n")
+		rendered := borderless(g)
+		if narrow := text.LongestLineLen(rendered) > p.width; narrow {
+			p.inWords(g)
+		} else {
+			p.out.WriteString(rendered)
 		}
 	}
 	for _, n := range g.notes {
 		p.lines(n, 4, "")
+	}
+}
+
+func borderless(g grid) string {
+	style := table.StyleLight
+	style.Format = table.FormatOptions{}
+	style.Options = table.OptionsNoBordersAndSeparators
+	t := newTable(g, "", clean, clean)
+	t.SetStyle(style)
+	var b strings.Builder
+	for line := range strings.Lines(t.Render() + "\n") {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return b.String()
+}
+
+// inWords prints each row of g as a sentence with the names of its columns.
+func (p *textPrinter) inWords(g grid) {
+	for _, r := range g.groups[0].rows {
+		var parts []string
+		for i, c := range r.cells {
+			parts = append(parts, g.header[i+1]+" "+c)
+		}
+		p.lines(r.label+": "+strings.Join(parts, ", "), 2, "")
 	}
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,23 +18,14 @@ type view struct {
 	// legend says how the figures of the tables are meant.
 	legend  string
 	control string
-	level   level
-	verdict string
+	// standing is what verdict says in words.
+	standing bench.Verdict
+	verdict  string
 	// warnings are numbered from 1 in the order in which they are listed.
 	warnings   []bench.Warning
 	references []grid
 	sections   []section
 }
-
-// level is how much weight a line has.
-type level int
-
-const (
-	plain level = iota
-	good
-	caution
-	bad
-)
 
 // grid is a table. Every row has as many cells as the header has.
 type grid struct {
@@ -79,15 +71,15 @@ type fact struct {
 
 // newView puts r into words.
 func newView(r bench.Result, opts Options) (view, error) {
-	r = printable(r)
 	v := view{
 		heading:  heading(r),
 		control:  controlLine(r),
 		warnings: r.Warnings,
 		sections: []section{machineSection(r), settingsSection(r)},
-		legend:   legend(r.Settings),
+		legend:   legend(r),
+		standing: standing(r),
+		verdict:  verdict(r),
 	}
-	v.level, v.verdict = verdict(r)
 	for _, s := range r.Scenarios {
 		v.tables = append(v.tables, scenarioGrid(r, s))
 		if len(s.Sweep) > 0 {
@@ -103,24 +95,50 @@ func newView(r bench.Result, opts Options) (view, error) {
 	return v, nil
 }
 
-// legend says how the latencies are meant.
-func legend(s bench.Settings) string {
-	if s.Rate > 0 || s.RateShare > 0 {
-		return "Latencies count from when a request was due, if not said otherwise."
+// printViews puts each result into words and hands it to print, with a rule between
+// one and the next.
+func printViews(out *strings.Builder, results []bench.Result, opts Options, rule string, print func(view)) error {
+	for i, r := range results {
+		v, err := newView(r, opts)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			out.WriteString("\n" + rule + "\n\n")
+		}
+		print(v)
 	}
-	return "Avg latency is the mean that wrk would print; percentiles and max are uncorrected."
+	return nil
+}
+
+// legend says how the latencies are meant.
+func legend(r bench.Result) string {
+	if r.Settings.Rate > 0 || r.Settings.RateShare > 0 {
+		return "Unless stated, latency counts from when the request was due."
+	}
+	text := "Avg latency is the mean that wrk would print; percentiles and max are uncorrected."
+	if slices.ContainsFunc(r.Scenarios, func(s bench.ScenarioResult) bool { return slices.ContainsFunc(s.Runs, meansDiffer) }) {
+		text += " wrk adds samples for the requests that a slow answer held back; the plain mean is without them."
+	}
+	return text
 }
 
 func heading(r bench.Result) string {
-	where := join(", ", r.Machine.CPU.Product, join(" ", r.Machine.Cloud, r.Machine.Instance))
-	if where == "" {
-		where = "an unknown machine"
-	}
 	on := " on "
 	if isBuiltin(r.Gateway) {
 		on = ", on "
 	}
-	return gatewayName(r.Gateway) + on + where
+	return gatewayName(r.Gateway) + on + machineName(r)
+}
+
+// machineName is the CPU and where it is. A machine of nobody's cloud is known by
+// the label that its user gave it.
+func machineName(r bench.Result) string {
+	where := join(" ", r.Machine.Cloud, r.Machine.Instance)
+	if where == "" {
+		where = r.Label
+	}
+	return cmp.Or(join(", ", r.Machine.CPU.Product, where), "an unknown machine")
 }
 
 // gatewayName names the gateway so that the built-in one is never taken for
@@ -134,42 +152,57 @@ func gatewayName(g bench.GatewayInfo) string {
 
 func isBuiltin(g bench.GatewayInfo) bool { return g.Kind == "builtin" }
 
+// standing is the verdict on r, or a worse one where its warnings ask for that or
+// its verdict is none.
+func standing(r bench.Result) bench.Verdict {
+	_, known := colors[r.Verdict]
+	switch {
+	case !known || slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Invalid }):
+		return bench.Invalid
+	case r.Verdict != bench.Interrupted && slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Disturbed }):
+		return bench.Disturbed
+	}
+	return r.Verdict
+}
+
 // counts reports whether the figures of r may be compared with others.
 func counts(r bench.Result) bool {
-	if slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Invalid }) {
-		return false
-	}
-	return r.Verdict == bench.Valid || r.Verdict == bench.ValidWithWarnings
+	v := standing(r)
+	return v == bench.Valid || v == bench.ValidWithWarnings
 }
 
 // verdict says in words whether the figures count.
-func verdict(r bench.Result) (level, string) {
-	switch {
-	case r.Verdict == bench.Interrupted:
-		return bad, "INTERRUPTED: the measurement was stopped before its end. " +
-			"What was measured is shown and compared with nothing."
-	case !counts(r):
-		return bad, "INVALID: the figures are shown as they were measured and compared with nothing."
+func verdict(r bench.Result) string {
+	switch v := standing(r); {
+	case v == bench.Interrupted:
+		return "INTERRUPTED: partial figures; not compared."
+	case v == bench.Disturbed:
+		return "DISTURBED: figures as measured while something else took the gateway's time; not compared."
+	case v == bench.Invalid:
+		return "INVALID: figures as measured; not compared."
 	case len(r.Warnings) == 1:
-		return caution, "Valid, with 1 warning: read the figures together with it."
+		return "Valid, with 1 warning (below) that affects how far to trust the figures."
 	case len(r.Warnings) > 1:
-		return caution, fmt.Sprintf("Valid, with %d warnings: read the figures together with them.", len(r.Warnings))
+		return fmt.Sprintf("Valid, with %d warnings (below) that affect how far to trust the figures.", len(r.Warnings))
 	}
-	return good, "Valid: nothing was found that speaks against these figures."
+	return "Valid: nothing found that casts doubt on these figures."
 }
 
-// invalidReasons are the findings that make r invalid, in words.
-func invalidReasons(r bench.Result) string {
-	var reasons []string
-	for _, w := range r.Warnings {
-		if w.Invalid {
-			reasons = append(reasons, w.Text)
-		}
+// reasons are the findings behind a verdict that keeps r from counting, in words.
+func reasons(r bench.Result) string {
+	var texts []string
+	for _, w := range decisive(r) {
+		texts = append(texts, w.Text)
 	}
-	if len(reasons) == 0 {
-		return "no reason was recorded"
-	}
-	return strings.Join(reasons, "; ")
+	return cmp.Or(strings.Join(texts, "; "), "no reason was recorded")
+}
+
+// decisive are the warnings behind the verdict on r; none made it interrupted.
+func decisive(r bench.Result) []bench.Warning {
+	v := standing(r)
+	return slices.DeleteFunc(slices.Clone(r.Warnings), func(w bench.Warning) bool {
+		return v == bench.Invalid && !w.Invalid || v == bench.Disturbed && !w.Disturbed || v == bench.Interrupted
+	})
 }
 
 // scenarioName is how the posts refer to one of the two built-in scenarios, or
@@ -183,13 +216,17 @@ func scenarioName(s bench.ScenarioResult) string {
 
 // controlLine says how far the gateway was from the ceiling.
 func controlLine(r bench.Result) string {
-	if r.Control == nil {
-		return "Straight to the upstream: " + missing + " (not measured)."
-	}
+	const label = "Without the gateway (ceiling): "
 	c := r.Control
-	line := fmt.Sprintf("Straight to the upstream: %s requests/s, avg latency %s (CPU: upstream %s, load %s).",
+	if c == nil {
+		return label + missing + " (not measured)."
+	}
+	line := fmt.Sprintf("%s%s requests/s, avg latency %s (CPU: upstream %s, load %s).", label,
 		rate(c.QPS), figure(c.Latency.MeanWrk, milliseconds),
-		figure(c.CPU.Upstream, cores), figure(c.CPU.Load, cores))
+		figure(c.CPU.Upstream, percent), figure(c.CPU.Load, percent))
+	if c.Cut {
+		return line + " Cut after " + seconds(c.Seconds) + "."
+	}
 	// At a fixed rate the gateway reaches what was asked of it.
 	if !counts(r) || r.Settings.Rate > 0 || r.Settings.RateShare > 0 {
 		return line
@@ -197,11 +234,15 @@ func controlLine(r bench.Result) string {
 	var shares []string
 	for _, s := range r.Scenarios {
 		if s.QPS != nil && c.QPS > 0 {
-			shares = append(shares, percent(*s.QPS/c.QPS)+" of it in "+scenarioName(s))
+			share := percent(*s.QPS / c.QPS)
+			if len(shares) == 0 {
+				share += " of that"
+			}
+			shares = append(shares, share+" ("+scenarioName(s)+")")
 		}
 	}
 	if len(shares) == 0 {
 		return line
 	}
-	return line + " The gateway reached " + strings.Join(shares, " and ") + "."
+	return line + " Gateway: " + strings.Join(shares, ", ") + "."
 }

@@ -42,17 +42,18 @@ func (w *worker) adminHandler() http.Handler {
 	})
 }
 
-// forced answers every request with the status that the fault names.
-func (w *worker) forced(rw http.ResponseWriter, _ *http.Request) {
-	message := "has no healthy etcd endpoint available"
-	switch w.faults.AdminStatus {
-	case http.StatusUnauthorized:
-		message = "failed to check token"
-	case http.StatusForbidden:
-		gateway.WritePage(rw, http.StatusForbidden, "openresty")
-		return
+// forced answers every request with the status that the fault names. nginx
+// refuses an address before the key is looked at, and etcd is asked after it.
+func (w *worker) forced(rw http.ResponseWriter, r *http.Request) {
+	switch status := w.faults.AdminStatus; {
+	case status == http.StatusForbidden:
+		rw.Header().Set("Server", "openresty")
+		gateway.WritePage(rw, status, "openresty")
+	case status == http.StatusUnauthorized || r.Header.Get("X-API-KEY") == "":
+		writeAdmin(rw, http.StatusUnauthorized, object{"error_msg": "failed to check token"})
+	default:
+		writeAdmin(rw, status, object{"error_msg": "has no healthy etcd endpoint available"})
 	}
-	writeAdmin(rw, w.faults.AdminStatus, object{"error_msg": message})
 }
 
 // standaloneAdmin is the Admin API of a gateway without etcd: it takes its whole
@@ -115,6 +116,8 @@ func (w *worker) answerV2(resp *http.Response, o object) object {
 	switch {
 	case isList:
 		return object{"action": "get", "count": o["total"], "node": object{"key": w.conf.prefix + "/routes", "dir": true, "nodes": list}}
+	case strings.HasPrefix(fmt.Sprint(o["error_msg"]), "Unsupported resource type"):
+		return object{"error_msg": "not found"}
 	case !isRoute:
 		return o
 	case method == http.MethodPut:

@@ -245,6 +245,11 @@ func TestPluginsList(t *testing.T) {
 			if a.status != status || !strings.Contains(a.body, want) || a.header.Get("Server") != "APISIX/"+version {
 				t.Errorf("answered %+v", a)
 			}
+			a = ask(t, http.MethodGet, r.admin+"/apisix/admin/configs", map[string]string{"X-API-KEY": testKey}, "")
+			message := map[bool]string{true: "Unsupported resource type: configs", false: "not found"}[isV3(version)]
+			if a.status != 404 || !strings.Contains(a.body, message) {
+				t.Errorf("answered %+v", a)
+			}
 		})
 	}
 }

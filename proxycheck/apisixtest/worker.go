@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"net"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"os/user"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -119,8 +121,7 @@ func (w *worker) serveAll() error {
 	if w.conf.admin != w.conf.data {
 		handlers[w.conf.admin] = w.adminHandler()
 	}
-	// A worker of root's runs as nobody and reads the configuration again.
-	if info, err := os.Stat(filepath.Join(w.home, "conf/config.yaml")); err != nil || os.Geteuid() == 0 && info.Mode()&0o004 == 0 {
+	if !workersRead(filepath.Join(w.home, "conf/config.yaml")) {
 		logTo(w.home, "error", "*1 lua entry thread aborted: runtime error: apisix/init.lua:844: attempt to index field 'router_http' (a nil value)")
 		handlers[w.conf.data] = w.named(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusInternalServerError) })
 	}
@@ -137,6 +138,33 @@ func (w *worker) serveAll() error {
 		}
 	}
 	return nil
+}
+
+// workersRead says whether the workers can read the file, as they do again with
+// the configuration. Those of root's master run as nobody.
+func workersRead(file string) bool {
+	nobody, err := user.Lookup("nobody")
+	if err != nil || os.Geteuid() != 0 {
+		return err == nil
+	}
+	need := fs.FileMode(0o4)
+	for {
+		info, err := os.Stat(file)
+		if err != nil {
+			return false
+		}
+		granted := info.Mode()
+		if fmt.Sprint(info.Sys().(*syscall.Stat_t).Uid) == nobody.Uid {
+			granted >>= 6
+		}
+		if granted&need == 0 {
+			return false
+		}
+		if file == filepath.Dir(file) {
+			return true
+		}
+		file, need = filepath.Dir(file), 0o1
+	}
 }
 
 // named answers in APISIX's name.

@@ -60,7 +60,7 @@ func newTable(routes map[string]*route) *table {
 		}
 	}
 	slices.SortFunc(sorted, func(a, b *route) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.id, b.id))
+		return cmp.Or(len(b.URI)-len(a.URI), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.id, b.id))
 	})
 	for _, r := range sorted {
 		if strings.HasSuffix(r.URI, "*") {
@@ -69,7 +69,6 @@ func newTable(routes map[string]*route) *table {
 			t.exact[r.URI] = r
 		}
 	}
-	slices.SortStableFunc(t.prefixes, func(a, b *route) int { return len(b.URI) - len(a.URI) })
 	return t
 }
 
@@ -118,18 +117,16 @@ func (s *routes) follow(ctx context.Context, revision int64) {
 			s.apply(events)
 		})
 		for err != nil && ctx.Err() == nil {
-			level := zerolog.DebugLevel
 			if s.reachable.Swap(false) {
-				level = zerolog.WarnLevel // once, not at every attempt
+				s.log.Warn().Err(err).Msg("lost etcd; the routes stay as they are")
 			}
-			s.log.WithLevel(level).Err(err).Msg("etcd is away, its routes stay")
 			select {
 			case <-ctx.Done():
 			case <-time.After(pause):
 			}
 			pause = min(2*pause, longestPause)
 			if revision, err = s.load(ctx); err == nil {
-				s.log.Info().Msg("etcd is back, its routes are read again")
+				s.log.Info().Msg("etcd answers again; read its routes")
 				pause = firstPause
 			}
 		}

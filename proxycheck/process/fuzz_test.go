@@ -73,7 +73,7 @@ func FuzzRunDelay(f *testing.F) {
 	f.Add("1 2 3")
 	f.Add("1 -2 3")
 	f.Fuzz(func(t *testing.T, text string) {
-		if d, err := parseRunDelay(text); d < 0 || err != nil && d != 0 {
+		if _, d, err := parseRunDelay(text); d < 0 || err != nil && d != 0 {
 			t.Error(fmt.Sprint(d, err))
 		}
 	})

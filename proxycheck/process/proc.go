@@ -27,7 +27,10 @@ type Proc struct {
 	// steps of 10 ms.
 	Used, Ended time.Duration
 
-	state byte
+	// group is the process group; started is in ticks since the machine's.
+	group   int
+	started uint64
+	state   byte
 }
 
 // List lists all processes by ascending pid, without their titles. Those that
@@ -67,6 +70,20 @@ func Children(root fs.FS, pid int) ([]Proc, error) {
 	return children, nil
 }
 
+// Running says whether the process exists and isn't just waiting to be reaped.
+// Its first thread can be a zombie while others still end.
+func Running(root fs.FS, pid int) bool {
+	p, err := readStat(root, pid)
+	if err != nil {
+		return false
+	}
+	if p.state != 'Z' && p.state != 'X' {
+		return true
+	}
+	threads, err := fs.ReadDir(root, procPath(pid, "task"))
+	return err == nil && len(threads) > 1
+}
+
 // PeakRSS is the largest resident memory that the process pid ever had, in
 // bytes (VmHWM of /proc/PID/status).
 func PeakRSS(root fs.FS, pid int) (uint64, error) {
@@ -100,8 +117,8 @@ func parseStat(b []byte) (Proc, error) {
 	}
 	fields := bytes.Fields(b[end+1:])
 	// fields[0] is field 3 of the manual page, the state.
-	const state, parent, utime, stime, cutime, cstime = 0, 1, 11, 12, 13, 14
-	if len(fields) <= cstime {
+	const state, parent, group, utime, stime, cutime, cstime, started = 0, 1, 2, 11, 12, 13, 14, 19
+	if len(fields) <= started {
 		return Proc{}, errors.New("parse stat: too few fields")
 	}
 	if len(fields[state]) != 1 || !unicode.IsLetter(rune(fields[state][0])) {
@@ -111,6 +128,12 @@ func parseStat(b []byte) (Proc, error) {
 	var err error
 	if p.Parent, err = strconv.Atoi(string(fields[parent])); err != nil {
 		return Proc{}, fmt.Errorf("parse stat: parent: %w", err)
+	}
+	if p.group, err = strconv.Atoi(string(fields[group])); err != nil {
+		return Proc{}, fmt.Errorf("parse stat: group: %w", err)
+	}
+	if p.started, err = strconv.ParseUint(string(fields[started]), 10, 64); err != nil {
+		return Proc{}, fmt.Errorf("parse stat: start: %w", err)
 	}
 	var times [4]time.Duration
 	for i, f := range []int{utime, stime, cutime, cstime} {

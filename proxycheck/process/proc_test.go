@@ -1,6 +1,7 @@
 package process
 
 import (
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -78,8 +79,8 @@ func TestChildren(t *testing.T) {
 	t.Parallel()
 	got, err := Children(processes(), 100)
 	want := []Proc{
-		{PID: 101, Parent: 100, Name: "nginx", Title: "nginx: worker process", Used: 2 * time.Second, Ended: time.Second / 2, state: 'R'},
-		{PID: 102, Parent: 100, Name: "nginx", Title: "nginx: privileged agent process", Used: 2 * time.Second, Ended: time.Second / 2, state: 'S'},
+		{PID: 101, Parent: 100, Name: "nginx", Title: "nginx: worker process", Used: 2 * time.Second, Ended: time.Second / 2, group: 1, started: 9, state: 'R'},
+		{PID: 102, Parent: 100, Name: "nginx", Title: "nginx: privileged agent process", Used: 2 * time.Second, Ended: time.Second / 2, group: 1, started: 9, state: 'S'},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Proc{})); diff != "" || err != nil {
 		t.Errorf("Children: %v (-want +got):\n%s", err, diff)
@@ -152,5 +153,34 @@ func TestListenersOfSharedPort(t *testing.T) {
 	}
 	if !slices.Equal(pids, []int{100, 101}) {
 		t.Errorf("Listeners = %v, want the master and the worker", got)
+	}
+}
+
+// TestRunDelayUnknown tells a kernel without an account from one where nothing
+// waited.
+func TestRunDelayUnknown(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		threads []string
+		want    time.Duration
+		fails   bool
+	}{
+		{"waited", []string{"5 7 1", "0 0 0"}, 7, false},
+		{"did not wait", []string{"5 0 1"}, 0, false},
+		{"no account", []string{"0 0 0\n", "0 0 0\n"}, 0, true},
+		{"no file", []string{""}, 0, true},
+	} {
+		root := fstest.MapFS{}
+		for i, text := range tt.threads {
+			name := "status"
+			if text != "" {
+				name = "schedstat"
+			}
+			root[fmt.Sprintf("proc/5/task/%d/%s", i+5, name)] = &fstest.MapFile{Data: []byte(text)}
+		}
+		if got, err := RunDelay(root, 5); got != tt.want || (err != nil) != tt.fails {
+			t.Errorf("%s: %v, %v; want %v", tt.name, got, err, tt.want)
+		}
 	}
 }

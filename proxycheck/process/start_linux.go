@@ -160,12 +160,25 @@ func (p *Process) Stop(signal syscall.Signal, grace time.Duration) error {
 	}
 	// The signal goes to the child alone, through a handle that can't mean
 	// another process; the end of the child ends its group.
-	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("kill process %d: %w", p.Pid(), err)
+	err := p.cmd.Process.Kill()
+	if errors.Is(err, os.ErrProcessDone) {
+		err = nil
 	}
-	<-p.done
+	timer.Reset(killTimeout)
+	select {
+	case <-p.done:
+	case <-timer.C:
+		err = errors.Join(err, errors.New("it is still there"))
+	}
+	if err != nil {
+		return leftProcesses(err, p.Pid())
+	}
 	return fmt.Errorf("process %d did not end within %s of %s and was killed", p.Pid(), grace, signal)
 }
+
+// killTimeout bounds the wait for a killed process to end. One that waits for a
+// disk may take longer.
+const killTimeout = 5 * time.Second
 
 func tee(w io.Writer, t *tail) io.Writer {
 	if w == nil {

@@ -65,6 +65,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Stdout.Write([]byte{'x'})
 		io.Copy(io.Discard, os.Stdin)
+	case "owner":
+		own()
+		block()
 	case "conductor":
 		// Starts a child by the package under test and waits to be killed.
 		if _, err := process.Start(process.Config{
