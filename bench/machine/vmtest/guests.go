@@ -11,7 +11,7 @@ const (
 // The commands that guests run.
 const (
 	describe = "armrepro machine --output json --explain"
-	measure  = "armrepro run --gateway builtin --duration 2s --warmup 0 --runs 1 --output json"
+	measure  = "armrepro run --gateway builtin --duration 8s --warmup 0 --runs 1 --output json"
 )
 
 // guest is a machine to boot and what armrepro has to say about it.
