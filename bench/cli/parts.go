@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io/fs"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -60,7 +61,7 @@ func newEtcd() *cobra.Command {
 		fs.StringVar(&cfg.Dir, "dir", "", "`DIR` make the data folder in this one (default: the temporary folder)")
 	}, func(ctx context.Context, log zerolog.Logger) error {
 		cfg.Logger = log
-		if err := proxycheck.Sweep(ctx, cfg.Dir); err != nil {
+		if err := proxycheck.Sweep(ctx, cfg.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			log.Warn().Err(err).Msg("could not remove what a killed run has left")
 		}
 		s, err := embed.Start(ctx, cfg)
