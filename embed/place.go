@@ -18,16 +18,15 @@ func splitListen(listen string) (host string, port int, err error) {
 		listen = DefaultListen
 	}
 	host, text, err := net.SplitHostPort(listen)
+	var number uint64
+	if err == nil {
+		if number, err = strconv.ParseUint(text, 10, 16); err != nil {
+			err = fmt.Errorf("port %q is not a number from 0 to 65535", text)
+		}
+	}
 	if err != nil {
 		return "", 0, &hintError{
 			err:  fmt.Errorf("read etcd's address %q: %w", listen, err),
-			hint: "give it as host:port, such as " + DefaultListen,
-		}
-	}
-	number, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		return "", 0, &hintError{
-			err:  fmt.Errorf("read etcd's address %q: port %q is not a number from 0 to 65535", listen, text),
 			hint: "give it as host:port, such as " + DefaultListen,
 		}
 	}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -25,17 +23,19 @@ var release = regexp.MustCompile(`^\d+\.\d+\.\d+`)
 // awaitGateway polls etcd the way a gateway talks to it until it answers, and
 // returns its version. ReadyNotify comes earlier than that.
 func awaitGateway(ctx context.Context, endpoint string) (version string, err error) {
-	client := process.NewHTTPClient()
 	err = process.Poll(ctx, pollEvery, func() error {
-		version, err = askGateway(ctx, client, endpoint)
+		version, err = askGateway(ctx, endpoint)
 		return err
 	})
-	return version, err
+	if err != nil {
+		return "", fmt.Errorf("ask etcd: %w", err)
+	}
+	return version, nil
 }
 
 // askGateway asks for the version and for a key.
-func askGateway(ctx context.Context, client *http.Client, endpoint string) (string, error) {
-	body, err := ask(ctx, client, http.MethodGet, endpoint+"/version", "")
+func askGateway(ctx context.Context, endpoint string) (string, error) {
+	body, err := process.Fetch(ctx, http.MethodGet, endpoint+"/version", "")
 	if err != nil {
 		return "", err
 	}
@@ -43,36 +43,15 @@ func askGateway(ctx context.Context, client *http.Client, endpoint string) (stri
 		Server  string `json:"etcdserver"`
 		Cluster string `json:"etcdcluster"`
 	}
-	if err := json.Unmarshal(body, &v); err != nil {
+	if err := json.Unmarshal([]byte(body), &v); err != nil {
 		return "", fmt.Errorf("read etcd's version: %w", err)
 	}
 	if !release.MatchString(v.Server) || !release.MatchString(v.Cluster) {
 		return "", fmt.Errorf("read etcd's version: server %q, cluster %q", v.Server, v.Cluster)
 	}
 	// The key is "armrepro" in base64, as the JSON gateway wants it.
-	_, err = ask(ctx, client, http.MethodPost, endpoint+"/v3/kv/range", `{"key":"YXJtcmVwcm8="}`)
+	_, err = process.Fetch(ctx, http.MethodPost, endpoint+"/v3/kv/range", `{"key":"YXJtcmVwcm8="}`)
 	return v.Server, err
-}
-
-// ask sends one request and returns the body of a 200.
-func ask(ctx context.Context, client *http.Client, method, url, body string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
-	if err != nil {
-		return nil, fmt.Errorf("ask etcd: %w", err)
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("ask etcd: %w", err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		return nil, fmt.Errorf("ask etcd: %w", err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask etcd: %s answered %s", url, resp.Status)
-	}
-	return answer, nil
 }
 
 // endWith makes every stream end when ctx does. Without it etcd's shutdown

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"armrepro/bench/fitness"
 	"armrepro/bench/machine"
 	"armrepro/proxycheck"
+	"armrepro/proxycheck/process"
 )
 
 // Check does everything that Run does except the load. What it found is there even
@@ -73,7 +75,7 @@ func (c *conductor) proveTestRoute(ctx context.Context, gateway benchGateway) er
 	if err != nil {
 		return fmt.Errorf("test route: %w", err)
 	}
-	body, err := get(ctx, c.gateway.URL()+testPath)
+	body, err := process.Fetch(ctx, http.MethodGet, c.gateway.URL()+testPath, "")
 	if err != nil {
 		return fmt.Errorf("test route: %w", err)
 	}

@@ -69,7 +69,7 @@ func waitForUpstream(ctx context.Context, child *process.Process, url string) er
 			return process.Permanent(fmt.Errorf("it ended: %s", child.Tail()))
 		default:
 		}
-		body, err := get(ctx, url)
+		body, err := process.Fetch(ctx, http.MethodGet, url, "")
 		if err == nil && body != upstream.Body {
 			err = fmt.Errorf("%s answers %q", url, body)
 		}
@@ -79,25 +79,6 @@ func waitForUpstream(ctx context.Context, child *process.Process, url string) er
 		return fmt.Errorf("start the upstream: %w", err)
 	}
 	return nil
-}
-
-// get returns the body of what url answers.
-func get(ctx context.Context, url string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", err
-	}
-	resp, err := process.NewHTTPClient().Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	const most = 1 << 20
-	body, err := io.ReadAll(io.LimitReader(resp.Body, most))
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s answers %s", url, resp.Status)
-	}
-	return string(body), err
 }
 
 // controlTimeout bounds how long the upstream may take to say how many answers it

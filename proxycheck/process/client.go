@@ -1,8 +1,12 @@
 package process
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -23,4 +27,24 @@ func NewHTTPClient() *http.Client {
 			return http.ErrUseLastResponse
 		},
 	}
+}
+
+// Fetch sends body to url and returns the body of a 200 answer, its first megabyte
+// at most.
+func Fetch(ctx context.Context, method, url, body string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	resp, err := NewHTTPClient().Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	const most = 1 << 20
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answers %s", url, resp.Status)
+	}
+	return string(answer), err
 }
