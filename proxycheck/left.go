@@ -82,10 +82,10 @@ func removeLeftKeys(configFile string) error {
 // tempDirs is process.TempDirs with advice.
 func tempDirs(runDir string) ([]string, error) {
 	dirs, err := process.TempDirs(runDir)
-	if err != nil && runDir == "" {
+	if err != nil {
 		return nil, &HintError{Err: err, Advice: "set TMPDIR to a folder that exists"}
 	}
-	return dirs, err
+	return dirs, nil
 }
 
 // markDirs lists where marks of routes are. They have to be found again
