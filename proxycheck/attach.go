@@ -217,7 +217,7 @@ func (a *attached) findAdmin(ctx context.Context, cfg AttachConfig, gateway *url
 }
 
 // checkSame makes sure that an Admin API which was found, not given, is this
-// gateway's and not another's on the same process.
+// gateway's and not another's on the same machine.
 func (a *attached) checkSame() error {
 	if s := a.admin.server; s != "" && s != a.prove.server {
 		return fmt.Errorf("%s is another gateway's Admin API: it calls itself %q and the gateway %q", a.admin.base, s, a.prove.server)
@@ -312,7 +312,7 @@ func (a *attached) watchMaster() {
 	}
 }
 
-// isLocal says whether host is this process.
+// isLocal says whether host is this machine.
 func isLocal(host string) bool {
 	ip := net.ParseIP(host)
 	if host == "localhost" || ip.IsLoopback() {
