@@ -70,7 +70,7 @@ func writeCSV(out *strings.Builder, results []bench.Result, _ Options) error {
 
 // csvRun is what one run measured.
 func csvRun(run *bench.Run) []string {
-	l, e := run.Latency, run.Errors
+	l := run.Latency
 	fields := []string{count(run.Requests), csvFloat(run.Seconds), csvFloat(run.QPS), count(run.Bytes), count(run.Reconnects),
 		csvFigure(run.Busy, csvFloat), csvPositive(run.Rate, csvFloat), csvPositive(run.Unsent, count)}
 	service := cmp.Or(run.Service, &load.Latency{})
@@ -78,14 +78,14 @@ func csvRun(run *bench.Run) []string {
 		service.Mean, service.P50, service.P90, service.P99, service.P999} {
 		fields = append(fields, csvFigure(v, csvFloat))
 	}
-	for _, n := range []uint64{e.Connect, e.Read, e.Write, e.Timeout, e.Status} {
+	for _, n := range failures(run) {
 		fields = append(fields, count(n))
 	}
 	for _, v := range []*float64{run.CPU.Gateway, run.CPU.GatewayWait, run.CPU.Upstream,
 		run.CPU.Load, run.CPU.Etcd, run.CPU.Steal} {
 		fields = append(fields, csvFigure(v, csvFloat))
 	}
-	for _, v := range []*uint64{run.RSS.Gateway, run.RSS.Upstream, run.RSS.Load, run.RSS.Etcd} {
+	for _, v := range memory(run) {
 		fields = append(fields, csvFigure(v, count))
 	}
 	return fields

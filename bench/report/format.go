@@ -51,8 +51,10 @@ func known(s string) string {
 // rate prints requests per second as wrk does.
 func rate(qps float64) string { return fixed(qps, 2) }
 
-// milliseconds prints microseconds in milliseconds.
-func milliseconds(us float64) string { return fixed(us/1000, 3) + " ms" }
+func milliseconds(ms float64) string { return fixed(ms, 3) + " ms" }
+
+// microseconds prints them in milliseconds.
+func microseconds(us float64) string { return milliseconds(us / 1000) }
 
 // percent prints a share, and CPU time in cores as percent of one.
 func percent(share float64) string { return fixed(share*100, 1) + " %" }
@@ -90,22 +92,6 @@ func plural(n int, noun string) string {
 		noun += "s"
 	}
 	return strconv.Itoa(n) + " " + noun
-}
-
-// ordinal prints 1st, 2nd, 3rd, …
-func ordinal(n int) string {
-	suffix := "th"
-	if n%100 < 11 || n%100 > 13 {
-		switch n % 10 {
-		case 1:
-			suffix = "st"
-		case 2:
-			suffix = "nd"
-		case 3:
-			suffix = "rd"
-		}
-	}
-	return strconv.Itoa(n) + suffix
 }
 
 // listed joins words as a sentence does: a, b or c.

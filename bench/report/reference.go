@@ -113,7 +113,7 @@ func referenceGrid(r bench.Result, s bench.ScenarioResult, all []reference) grid
 		}
 		cells := []string{
 			ref.cpu, known(ref.apisix), fixed(ref.qps, 0),
-			positive(1000*ref.latencyMs, milliseconds),
+			positive(ref.latencyMs, milliseconds),
 			year(ref.published),
 		}
 		if unlike == "" {

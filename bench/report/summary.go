@@ -39,7 +39,7 @@ func Summary(w io.Writer, r bench.Result) error {
 
 func summaryLine(s bench.ScenarioResult) string {
 	return fmt.Sprintf("%s: %s requests/s, avg latency %s (%s, spread %s)", scenarioName(s),
-		figure(s.QPS, rate), figure(s.LatencyMs, func(ms float64) string { return milliseconds(ms * 1000) }),
+		figure(s.QPS, rate), figure(s.LatencyMs, milliseconds),
 		plural(len(bench.Complete(s.Runs)), "run"), figure(bench.Spread(s.Runs, (*bench.Run).Throughput), percent))
 }
 

@@ -128,14 +128,14 @@ func (p *textPrinter) grid(g grid) {
 // table renders a grid that fits. It is as wide as its head needs, if there is
 // room.
 func (p *textPrinter) table(g grid) string {
+	t := newTable(g, "  ", clean, clean)
 	style := table.StyleLight
 	style.Format = table.FormatOptions{}
-	style.Size.WidthMin = tableWidth(g)
+	style.Size.WidthMin = tableWidth(t)
 	const borders = 4
 	for _, s := range []string{g.title, g.gateway, g.setup} {
 		style.Size.WidthMin = max(style.Size.WidthMin, min(text.StringWidth(clean(s))+borders, p.width))
 	}
-	t := newTable(g, "  ", clean, clean)
 	t.SetStyle(style)
 	t.SetTitle("%s", strings.Join(p.title(g, style.Size.WidthMin-borders), "\n"))
 	return t.Render()
@@ -198,7 +198,7 @@ func (p *textPrinter) title(g grid, width int) []string {
 // split cuts g into the fewest tables that fit into width, each with nearly the
 // same number of columns.
 func split(g grid, width int) []grid {
-	tooWide := func(part grid) bool { return tableWidth(part) > width }
+	tooWide := func(part grid) bool { return tableWidth(newTable(part, "  ", clean, clean)) > width }
 	for n := 1; ; n++ {
 		if parts := deal(g, n); n >= len(g.header)-1 || !slices.ContainsFunc(parts, tooWide) {
 			return parts
@@ -219,8 +219,8 @@ func deal(g grid, n int) []grid {
 			cutGroup := group{title: old.title}
 			for _, r := range old.rows {
 				// Few rows have an average.
-				if cells := r.cells[from:to]; strings.Join(cells, "") != "" {
-					cutGroup.rows = append(cutGroup.rows, row{r.label, cells})
+				if have := len(r.cells); from < have {
+					cutGroup.rows = append(cutGroup.rows, row{r.label, r.cells[from:min(to, have)]})
 				}
 			}
 			if len(cutGroup.rows) > 0 {
@@ -230,29 +230,6 @@ func deal(g grid, n int) []grid {
 		parts = append(parts, part)
 	}
 	return parts
-}
-
-// tableWidth is the width of g on a terminal, with borders and padding.
-func tableWidth(g grid) int {
-	widths := make([]int, len(g.header))
-	grow := func(i int, s string) { widths[i] = max(widths[i], text.StringWidth(s)) }
-	for i, h := range g.header {
-		grow(i, h)
-	}
-	for _, group := range g.groups {
-		grow(0, group.title)
-		for _, r := range group.rows {
-			grow(0, "  "+r.label)
-			for i, c := range r.cells {
-				grow(i+1, c)
-			}
-		}
-	}
-	total := 1
-	for _, w := range widths {
-		total += w + 3
-	}
-	return total
 }
 
 // wrap breaks s, made safe for a terminal, into lines of at most width columns.
@@ -280,6 +257,9 @@ func (p *textPrinter) reference(g grid) {
 		p.lines(n, 4, "")
 	}
 }
+
+// tableWidth is how many columns of a terminal t takes without a title.
+func tableWidth(t table.Writer) int { return text.LongestLineLen(t.Render()) }
 
 func borderless(g grid) string {
 	style := table.StyleLight

@@ -27,7 +27,7 @@ type view struct {
 	sections   []section
 }
 
-// grid is a table. Every row has as many cells as the header has.
+// grid is a table. Cells that a row lacks at its end are empty.
 type grid struct {
 	title string
 	// gateway says what was measured; notAPISIX that its figures are not
@@ -222,7 +222,7 @@ func controlLine(r bench.Result) string {
 		return label + missing + " (not measured)."
 	}
 	line := fmt.Sprintf("%s%s requests/s, avg latency %s (CPU: upstream %s, load %s).", label,
-		rate(c.QPS), figure(c.Latency.MeanWrk, milliseconds),
+		rate(c.QPS), figure(c.Latency.MeanWrk, microseconds),
 		figure(c.CPU.Upstream, percent), figure(c.CPU.Load, percent))
 	if c.Cut {
 		return line + " Cut after " + seconds(c.Seconds) + "."
