@@ -114,22 +114,11 @@ func (r *Result) Judge(scenarios int) {
 			Hint: "let the measurement run to its end",
 		})
 	}
-	r.Verdict = r.verdict(whole)
-}
-
-// verdict is that of the worst warning.
-func (r *Result) verdict(whole bool) Verdict {
-	switch {
-	case slices.ContainsFunc(r.Warnings, func(w Warning) bool { return w.Invalid }):
-		return Invalid
-	case !whole:
-		return Interrupted
-	case slices.ContainsFunc(r.Warnings, func(w Warning) bool { return w.Disturbed }):
-		return Disturbed
-	case len(r.Warnings) > 0:
-		return ValidWithWarnings
+	r.Verdict = Valid
+	if !whole {
+		r.Verdict = Interrupted
 	}
-	return Valid
+	r.Verdict = r.Standing()
 }
 
 // whole says whether every run of so many scenarios is complete.

@@ -84,7 +84,7 @@ func marks(r bench.Result, missing string) []string {
 		m = append(m, "INCOMPLETE: "+missing)
 	}
 	if !counts(r) && r.Verdict != bench.Interrupted {
-		m = append(m, strings.ToUpper(string(standing(r)))+": "+reasons(r))
+		m = append(m, strings.ToUpper(string(r.Standing()))+": "+reasons(r))
 	}
 	return m
 }

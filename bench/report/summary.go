@@ -51,6 +51,6 @@ func summaryVerdict(r bench.Result) string {
 			codes = append(codes, w.Code)
 		}
 	}
-	word := strings.ReplaceAll(string(standing(r)), "-", " ")
+	word := strings.ReplaceAll(string(r.Standing()), "-", " ")
 	return join(": ", strings.ToUpper(word[:1])+word[1:], strings.Join(codes, ", "))
 }

@@ -77,7 +77,7 @@ func newView(r bench.Result, opts Options) (view, error) {
 		warnings: r.Warnings,
 		sections: []section{machineSection(r), settingsSection(r)},
 		legend:   legend(r),
-		standing: standing(r),
+		standing: r.Standing(),
 		verdict:  verdict(r),
 	}
 	for _, s := range r.Scenarios {
@@ -152,28 +152,15 @@ func gatewayName(g bench.GatewayInfo) string {
 
 func isBuiltin(g bench.GatewayInfo) bool { return g.Kind == "builtin" }
 
-// standing is the verdict on r, or a worse one where its warnings ask for that or
-// its verdict is none.
-func standing(r bench.Result) bench.Verdict {
-	_, known := colors[r.Verdict]
-	switch {
-	case !known || slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Invalid }):
-		return bench.Invalid
-	case r.Verdict != bench.Interrupted && slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Disturbed }):
-		return bench.Disturbed
-	}
-	return r.Verdict
-}
-
 // counts reports whether the figures of r may be compared with others.
 func counts(r bench.Result) bool {
-	v := standing(r)
+	v := r.Standing()
 	return v == bench.Valid || v == bench.ValidWithWarnings
 }
 
 // verdict says in words whether the figures count.
 func verdict(r bench.Result) string {
-	switch v := standing(r); {
+	switch v := r.Standing(); {
 	case v == bench.Interrupted:
 		return "INTERRUPTED: partial figures; not compared."
 	case v == bench.Disturbed:
@@ -199,7 +186,7 @@ func reasons(r bench.Result) string {
 
 // decisive are the warnings behind the verdict on r; none made it interrupted.
 func decisive(r bench.Result) []bench.Warning {
-	v := standing(r)
+	v := r.Standing()
 	return slices.DeleteFunc(slices.Clone(r.Warnings), func(w bench.Warning) bool {
 		return v == bench.Invalid && !w.Invalid || v == bench.Disturbed && !w.Disturbed || v == bench.Interrupted
 	})
