@@ -95,10 +95,6 @@ func csvRun(run *bench.Run) []string {
 func csvContext(r bench.Result) []string {
 	m, g, s := r.Machine, r.Gateway, r.Settings
 	pins, openResty := cmp.Or(s.Pins, &bench.Pins{}), cmp.Or(g.OpenResty, &bench.OpenRestyInfo{})
-	var codes []string
-	for _, w := range r.Warnings {
-		codes = append(codes, w.Code)
-	}
 	return []string{
 		csvText(m.CPU.Product), csvText(m.CPU.Core), csvText(m.CPU.Vendor),
 		csvText(m.CPU.Implementer), csvText(m.CPU.Part), csvText(m.CPU.Variant), csvText(m.CPU.Revision),
@@ -111,7 +107,7 @@ func csvContext(r bench.Result) []string {
 		csvFloat(s.DurationS), csvFloat(s.WarmupS), strconv.Itoa(s.Connections), strconv.Itoa(s.Threads),
 		strconv.Itoa(s.Runs), strconv.Itoa(s.Workers), strconv.Itoa(s.Upstreams), csvFloat(s.TimeoutS),
 		csvText(pins.Gateway), csvText(pins.Upstream), csvText(pins.Load),
-		csvText(strings.Join(codes, " ")),
+		csvText(strings.Join(each(r.Warnings, func(w bench.Warning) string { return w.Code }), " ")),
 		csvText(r.Label), csvText(openResty.Version), csvText(openResty.Path), csvText(openResty.LuaJIT),
 	}
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -102,13 +103,25 @@ func listed(last string, words []string) string {
 	return strings.Join(words, "")
 }
 
+// each is the text of every item.
+func each[T any](list []T, text func(T) string) []string {
+	texts := make([]string, 0, len(list))
+	for _, item := range list {
+		texts = append(texts, text(item))
+	}
+	return texts
+}
+
+// after puts a prefix before s, unless s is empty.
+func after(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
 // join joins the parts that are not empty.
 func join(sep string, parts ...string) string {
-	var kept []string
-	for _, p := range parts {
-		if p != "" {
-			kept = append(kept, p)
-		}
-	}
+	kept := slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" })
 	return strings.Join(kept, sep)
 }

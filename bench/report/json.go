@@ -8,17 +8,11 @@ import (
 	"armrepro/bench"
 )
 
-// writeJSON prints one indented document: the result, or a list of several. A
-// list that is absent is printed empty, except the plugin list, where absent
-// means unknown.
+// writeJSON prints one indented document: the result, or a list of several.
 func writeJSON(out *strings.Builder, results []bench.Result, _ Options) error {
-	list := make([]bench.Result, len(results))
-	for i, r := range results {
-		list[i] = withLists(r)
-	}
-	var doc any = list
-	if len(list) == 1 {
-		doc = list[0]
+	var doc any = results
+	if len(results) == 1 {
+		doc = results[0]
 	}
 	var plain strings.Builder
 	enc := json.NewEncoder(&plain)
@@ -35,19 +29,4 @@ func writeJSON(out *strings.Builder, results []bench.Result, _ Options) error {
 		return r != '\n' && (unprintable(r) || r == utf8.RuneError)
 	}))
 	return nil
-}
-
-func withLists(r bench.Result) bench.Result {
-	if r.Warnings == nil {
-		r.Warnings = []bench.Warning{}
-	}
-	scenarios := make([]bench.ScenarioResult, len(r.Scenarios))
-	for i, s := range r.Scenarios {
-		if s.Runs == nil {
-			s.Runs = []bench.Run{}
-		}
-		scenarios[i] = s
-	}
-	r.Scenarios = scenarios
-	return r
 }

@@ -41,8 +41,7 @@ func orUnknown(value string) string {
 }
 
 func caches(list []machine.Cache) string {
-	var parts []string
-	for _, c := range list {
+	return known(strings.Join(each(list, func(c machine.Cache) string {
 		text := fmt.Sprintf("L%d", c.Level)
 		if c.Type == "data" || c.Type == "instruction" {
 			text += c.Type[:1]
@@ -51,9 +50,8 @@ func caches(list []machine.Cache) string {
 		if c.SharedBy > 1 {
 			text += fmt.Sprintf(" (shared by %d)", c.SharedBy)
 		}
-		parts = append(parts, text)
-	}
-	return known(strings.Join(parts, ", "))
+		return text
+	}), ", "))
 }
 
 // features lists those that move a figure, and which of them are not there.
@@ -64,8 +62,5 @@ func features(m machine.Machine) string {
 	absent := slices.DeleteFunc(slices.Clone(machine.FeatureNames(m.Arch)), func(name string) bool {
 		return slices.Contains(m.CPU.Features, name)
 	})
-	if len(absent) == 0 {
-		return strings.Join(m.CPU.Features, " ")
-	}
-	return join("; ", strings.Join(m.CPU.Features, " "), "without "+strings.Join(absent, " "))
+	return join("; ", strings.Join(m.CPU.Features, " "), after("without ", strings.Join(absent, " ")))
 }

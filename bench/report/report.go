@@ -29,14 +29,14 @@ const (
 	minWidth = 40
 )
 
-// writer prints results in one format.
-type writer func(out *strings.Builder, results []bench.Result, opts Options) error
+// format prints results in one way.
+type format struct {
+	name  string
+	write func(out *strings.Builder, results []bench.Result, opts Options) error
+}
 
 // formats is every format, in the order in which help names them.
-var formats = []struct {
-	name  string
-	write writer
-}{
+var formats = []format{
 	{"text", writeText},
 	{"markdown", writeMarkdown},
 	{"csv", writeCSV},
@@ -46,11 +46,7 @@ var formats = []struct {
 // Formats lists the names that Write takes, the default first. It takes md for
 // markdown, too.
 func Formats() []string {
-	names := make([]string, 0, len(formats))
-	for _, f := range formats {
-		names = append(names, f.name)
-	}
-	return names
+	return each(formats, func(f format) string { return f.name })
 }
 
 // Write prints results one after the other in the given format. It prints all

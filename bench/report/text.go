@@ -25,7 +25,7 @@ var colors = map[bench.Verdict]string{
 	bench.Interrupted: red, bench.Invalid: red,
 }
 
-// textPrinter lays a view out for a terminal.
+// textPrinter lays results out for a terminal.
 type textPrinter struct {
 	out   *strings.Builder
 	width int
@@ -35,29 +35,29 @@ type textPrinter struct {
 // writeText prints each result as tables and lists for a terminal.
 func writeText(out *strings.Builder, results []bench.Result, opts Options) error {
 	p := &textPrinter{out, opts.Width, opts.Color}
-	return printViews(out, results, opts, strings.Repeat("═", p.width), p.view)
+	return writeEach(out, results, opts, strings.Repeat("═", p.width), p.result)
 }
 
-func (p *textPrinter) view(v view) {
-	p.lines(v.heading, 0, bold)
-	for _, g := range v.tables {
+func (p *textPrinter) result(r bench.Result, references []grid) {
+	p.lines(heading(r), 0, bold)
+	for _, g := range tables(r) {
 		p.out.WriteByte('\n')
 		p.grid(g)
 	}
 	p.out.WriteByte('\n')
-	p.lines(v.control, 0, "")
+	p.lines(controlLine(r), 0, "")
 	p.out.WriteByte('\n')
-	p.lines(v.legend, 0, "")
+	p.lines(legend(r), 0, "")
 	p.out.WriteByte('\n')
-	p.lines(v.verdict, 0, colors[v.standing])
-	for i, w := range v.warnings {
+	p.lines(verdict(r), 0, colors[r.Standing()])
+	for i, w := range r.Warnings {
 		p.warning(i+1, w)
 	}
-	for _, g := range v.references {
+	for _, g := range references {
 		p.out.WriteByte('\n')
 		p.reference(g)
 	}
-	for _, s := range v.sections {
+	for _, s := range sections(r) {
 		p.out.WriteByte('\n')
 		p.section(s)
 	}

@@ -10,23 +10,6 @@ import (
 	"armrepro/bench"
 )
 
-// view is a result in words and formatted figures, without any layout. Text
-// and Markdown are two layouts of it.
-type view struct {
-	heading string
-	tables  []grid
-	// legend says how the figures of the tables are meant.
-	legend  string
-	control string
-	// standing is what verdict says in words.
-	standing bench.Verdict
-	verdict  string
-	// warnings are numbered from 1 in the order in which they are listed.
-	warnings   []bench.Warning
-	references []grid
-	sections   []section
-}
-
 // grid is a table. Cells that a row lacks at its end are empty.
 type grid struct {
 	title string
@@ -69,46 +52,42 @@ type fact struct {
 	value string
 }
 
-// newView puts r into words.
-func newView(r bench.Result, opts Options) (view, error) {
-	v := view{
-		heading:  heading(r),
-		control:  controlLine(r),
-		warnings: r.Warnings,
-		sections: []section{machineSection(r), settingsSection(r)},
-		legend:   legend(r),
-		standing: r.Standing(),
-		verdict:  verdict(r),
-	}
-	for _, s := range r.Scenarios {
-		v.tables = append(v.tables, scenarioGrid(r, s))
-		if len(s.Sweep) > 0 {
-			v.tables = append(v.tables, sweepGrid(r, s))
-		}
-	}
-	if opts.References {
-		var err error
-		if v.references, err = referenceGrids(r); err != nil {
-			return view{}, err
-		}
-	}
-	return v, nil
-}
+// layout prints one result, with the published figures to set beside it.
+type layout func(r bench.Result, references []grid)
 
-// printViews puts each result into words and hands it to print, with a rule between
-// one and the next.
-func printViews(out *strings.Builder, results []bench.Result, opts Options, rule string, print func(view)) error {
+// writeEach prints each result, with a rule between one and the next.
+func writeEach(out *strings.Builder, results []bench.Result, opts Options, rule string, write layout) error {
 	for i, r := range results {
-		v, err := newView(r, opts)
-		if err != nil {
-			return err
+		var references []grid
+		if opts.References {
+			var err error
+			if references, err = referenceGrids(r); err != nil {
+				return err
+			}
 		}
 		if i > 0 {
 			out.WriteString("\n" + rule + "\n\n")
 		}
-		print(v)
+		write(r, references)
 	}
 	return nil
+}
+
+// tables are those of every scenario.
+func tables(r bench.Result) []grid {
+	var grids []grid
+	for _, s := range r.Scenarios {
+		grids = append(grids, scenarioGrid(r, s))
+		if len(s.Sweep) > 0 {
+			grids = append(grids, sweepGrid(r, s))
+		}
+	}
+	return grids
+}
+
+// sections are the facts that move the figures.
+func sections(r bench.Result) []section {
+	return []section{machineSection(r), settingsSection(r)}
 }
 
 // legend says how the latencies are meant.
@@ -177,10 +156,7 @@ func verdict(r bench.Result) string {
 
 // reasons are the findings behind a verdict that keeps r from counting, in words.
 func reasons(r bench.Result) string {
-	var texts []string
-	for _, w := range decisive(r) {
-		texts = append(texts, w.Text)
-	}
+	texts := each(decisive(r), func(w bench.Warning) string { return w.Text })
 	return cmp.Or(strings.Join(texts, "; "), "no reason was recorded")
 }
 
