@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-
 	"armrepro/bench"
 )
 
@@ -76,7 +74,6 @@ func (p *markdownPrinter) grid(g grid) {
 
 func markdownTable(g grid) string {
 	t := newTable(g, "&emsp;", markdown, func(title string) string { return "**" + markdown(title) + "**" })
-	t.Style().Format = table.FormatOptions{}
 	t.Style().Markdown.PadContent = true
 	return t.RenderMarkdown()
 }

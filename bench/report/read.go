@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -115,7 +116,7 @@ func check(doc any) error {
 	case n == 0:
 		return nil
 	case n > most:
-		return fmt.Errorf("%s; and %d more", strings.Join(faults[:most], "; "), n-most)
+		faults = append(faults[:most], fmt.Sprintf("and %d more", n-most))
 	}
 	return errors.New(strings.Join(faults, "; "))
 }
@@ -155,19 +156,14 @@ func collect(err *jsonschema.ValidationError, faults *[]string) {
 func location(path []string) string {
 	var b strings.Builder
 	for _, p := range path {
-		switch _, err := strconv.Atoi(p); {
-		case err == nil:
+		if _, err := strconv.Atoi(p); err == nil {
 			b.WriteString("[" + p + "]")
-		case b.Len() > 0:
+		} else {
 			b.WriteString("." + p)
-		default:
-			b.WriteString(p)
 		}
 	}
-	if b.Len() == 0 {
-		return "the document"
-	}
-	return clip(clean(b.String()), longestFault)
+	name := strings.TrimPrefix(b.String(), ".")
+	return cmp.Or(clip(clean(name), longestFault), "the document")
 }
 
 // resultSchema compiles the schema once.

@@ -129,15 +129,13 @@ func (p *textPrinter) grid(g grid) {
 // room.
 func (p *textPrinter) table(g grid) string {
 	t := newTable(g, "  ", clean, clean)
-	style := table.StyleLight
-	style.Format = table.FormatOptions{}
-	style.Size.WidthMin = tableWidth(t)
+	width := tableWidth(t)
 	const borders = 4
 	for _, s := range []string{g.title, g.gateway, g.setup} {
-		style.Size.WidthMin = max(style.Size.WidthMin, min(text.StringWidth(clean(s))+borders, p.width))
+		width = max(width, min(text.StringWidth(clean(s))+borders, p.width))
 	}
-	t.SetStyle(style)
-	t.SetTitle("%s", strings.Join(p.title(g, style.Size.WidthMin-borders), "\n"))
+	t.Style().Size.WidthMin = width
+	t.SetTitle("%s", strings.Join(p.title(g, width-borders), "\n"))
 	return t.Render()
 }
 
@@ -153,6 +151,8 @@ func newTable(g grid, indent string, safe, strong func(string) string) table.Wri
 		return r
 	}
 	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.Style().Format = table.FormatOptions{}
 	var right []table.ColumnConfig
 	for n := g.words + 1; n <= len(g.header); n++ {
 		right = append(right, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
@@ -235,10 +235,7 @@ func deal(g grid, n int) []grid {
 // wrap breaks s, made safe for a terminal, into lines of at most width columns.
 func wrap(s string, width int) []string {
 	lines := strings.Split(text.WrapSoft(clean(s), max(width, 1)), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return lines
+	return each(lines, func(line string) string { return strings.TrimRight(line, " ") })
 }
 
 // reference prints published figures: as a table without borders, or, where that
@@ -247,7 +244,7 @@ func (p *textPrinter) reference(g grid) {
 	p.lines(g.title, 0, bold)
 	if len(g.groups) > 0 {
 		rendered := borderless(g)
-		if narrow := text.LongestLineLen(rendered) > p.width; narrow {
+		if text.LongestLineLen(rendered) > p.width {
 			p.inWords(g)
 		} else {
 			p.out.WriteString(rendered)
@@ -262,11 +259,8 @@ func (p *textPrinter) reference(g grid) {
 func tableWidth(t table.Writer) int { return text.LongestLineLen(t.Render()) }
 
 func borderless(g grid) string {
-	style := table.StyleLight
-	style.Format = table.FormatOptions{}
-	style.Options = table.OptionsNoBordersAndSeparators
 	t := newTable(g, "", clean, clean)
-	t.SetStyle(style)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
 	var b strings.Builder
 	for line := range strings.Lines(t.Render() + "\n") {
 		b.WriteString(strings.TrimRight(line, " \n") + "\n")
