@@ -142,11 +142,14 @@ func (j judge) judgeCeiling(run *Run) {
 }
 
 // workers is how many workers are known to run; 0 if unknown.
-func (r *Result) workers() float64 {
-	if r.Gateway.Workers == nil {
+func (r *Result) workers() float64 { return float64(known(r.Gateway.Workers)) }
+
+// known is *v, or 0 if that is unknown.
+func known[T int | float64](v *T) T {
+	if v == nil {
 		return 0
 	}
-	return float64(*r.Gateway.Workers)
+	return *v
 }
 
 // judgeIdle looks for workers that had too little to do.
@@ -155,11 +158,7 @@ func (j judge) judgeIdle(run *Run) {
 	if run.CPU.Gateway == nil || n == 0 {
 		return
 	}
-	used := *run.CPU.Gateway
-	if run.CPU.GatewayWait != nil {
-		used += *run.CPU.GatewayWait
-	}
-	if used/n < idleLimit {
+	if used := *run.CPU.Gateway + known(run.CPU.GatewayWait); used/n < idleLimit {
 		j.warn(Warning{Code: GatewayIdle, Invalid: true, Hint: "compare the CPU figures: too few connections, or a slow generator or upstream"},
 			"the gateway's workers were idle for %.0f %% of the time, so something else was the limit", 100*(1-used/n))
 	}
@@ -186,20 +185,13 @@ func (j judge) judgeWait(run *Run) {
 // no longer than those ran, and no more than their share of what competes for the
 // workers' cores. Pinned workers don't share them with the run's own processes.
 func (j judge) othersPart(run *Run) float64 {
-	others := *run.CPU.Others
+	n, others := j.workers(), *run.CPU.Others
 	if others <= 0 {
 		return 0
 	}
-	competing := others
+	competing := others + known(run.CPU.Gateway)*(n-1)/n
 	if p := j.Settings.Pins; p == nil || p.Gateway == "" {
-		for _, own := range []*float64{run.CPU.Upstream, run.CPU.Load, run.CPU.Etcd} {
-			if own != nil {
-				competing += *own
-			}
-		}
-	}
-	if n := j.workers(); run.CPU.Gateway != nil {
-		competing += *run.CPU.Gateway * (n - 1) / n
+		competing += known(run.CPU.Upstream) + known(run.CPU.Load) + known(run.CPU.Etcd)
 	}
 	return min(others, *run.CPU.GatewayWait*others/competing)
 }

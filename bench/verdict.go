@@ -177,13 +177,7 @@ func (r *Result) judgeScenario(s *ScenarioResult) {
 
 // judgeSpread looks at how far the runs of a scenario agree.
 func (j judge) judgeSpread(runs []Run) {
-	var qps, latency float64
-	if s := Spread(runs, (*Run).Throughput); s != nil {
-		qps = *s
-	}
-	if s := Spread(runs, (*Run).AverageLatency); s != nil {
-		latency = *s
-	}
+	qps, latency := known(Spread(runs, (*Run).Throughput)), known(Spread(runs, (*Run).AverageLatency))
 	worst := max(qps/spreadLimit, latency/latencySpreadLimit)
 	if worst > 1 {
 		j.warn(Warning{
