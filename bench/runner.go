@@ -172,7 +172,7 @@ func (m *measuring) sweep(ctx context.Context) error {
 		return errNoMaximum
 	}
 	for _, share := range m.Settings.Sweep {
-		run, err := m.run(ctx, fmt.Sprintf("at %.0f%% of the maximum", 100*share), share*maximum)
+		run, err := m.run(ctx, fmt.Sprintf("at %.0f %% of the maximum", 100*share), share*maximum)
 		if run != nil {
 			m.into.Sweep = append(m.into.Sweep, SweepRun{Share: share, Run: *run})
 		}

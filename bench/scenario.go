@@ -125,7 +125,7 @@ func decodeValue(value *yaml.Node, field any) (want string, err error) {
 	case *[]string:
 		want = "a list of texts"
 	case *map[string]any:
-		want = "a mapping that JSON can hold: each key once and a text, no .nan or .inf"
+		want = "a mapping that JSON can hold: keys are texts, each there once; no .nan or .inf"
 		if err = value.Decode(field); err == nil {
 			_, err = json.Marshal(*field)
 		}
@@ -149,7 +149,7 @@ func (s *Scenario) check(lines map[string]int) error {
 	case len(s.Route) == 0:
 		return fmt.Errorf("line %d: route: it is empty", lines["route"])
 	case s.Route["upstream"] != nil:
-		return fmt.Errorf("line %d: route: remove upstream, which the run fills in with its own", lines["route"])
+		return fmt.Errorf("line %d: route: remove upstream; the run fills in its own", lines["route"])
 	}
 	s.Title = cmp.Or(s.Title, s.Name)
 	return nil

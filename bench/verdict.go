@@ -110,7 +110,7 @@ func (r *Result) Judge(scenarios int) {
 	case whole:
 		r.Warn(Warning{
 			Code: NoCeiling,
-			Text: "the run without the gateway was not finished, so how much the upstream can answer is unknown",
+			Text: "the run without the gateway did not finish, so the ceiling is unknown",
 			Hint: "let the measurement run to its end",
 		})
 	}
@@ -141,7 +141,7 @@ func (r *Result) judgeSettings() {
 		r.Warn(Warning{
 			Code: KeepalivePool,
 			Text: fmt.Sprintf("the gateway keeps %d connections to its upstream open, fewer than the %d of the load", pool, s.Connections),
-			Hint: "use fewer --connections, or opening connections is part of the figure",
+			Hint: "use fewer --connections: opening connections is part of the figure",
 		})
 	}
 	if s.DurationS < shortSeconds {

@@ -46,10 +46,10 @@ func Read(r io.Reader) ([]bench.Result, error) {
 		return nil, err
 	}
 	if len(data) > MaxBytes {
-		return nil, fmt.Errorf("more than %s, too large for a result", size(MaxBytes))
+		return nil, fmt.Errorf("too large for a result: more than %s", size(MaxBytes))
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, errors.New("not a result: nothing in it")
+		return nil, errors.New("not a result: the input is empty")
 	}
 	// Into plain float64 first: numbers out of all range end here.
 	var doc any

@@ -170,8 +170,8 @@ func TestReadErrors(t *testing.T) {
 		return strings.Replace(valid, old, new, 1)
 	}
 	for _, tt := range []struct{ name, in, want string }{
-		{"empty", "", "nothing in it"},
-		{"white space", " \n\t", "nothing in it"},
+		{"empty", "", "the input is empty"},
+		{"white space", " \n\t", "the input is empty"},
 		{"text", "Running 1m test", "not JSON, line 1"},
 		{"cut off", valid[:len(valid)/2], "not JSON, line"},
 		{"two documents", valid + valid, "not JSON, line"},

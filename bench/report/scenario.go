@@ -108,7 +108,7 @@ func cut(run *bench.Run, lasts float64) string {
 	if !run.Cut {
 		return ""
 	}
-	return fmt.Sprintf("one cut after %s of %s and in no average", fixed(run.Seconds, 1), seconds(lasts))
+	return fmt.Sprintf("one cut after %s of %s (not in the average)", fixed(run.Seconds, 1), seconds(lasts))
 }
 
 // newRow is a row with one cell a run, and with their average where there is one.

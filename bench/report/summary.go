@@ -21,7 +21,7 @@ func Summary(w io.Writer, r bench.Result) error {
 	lines := []string{heading(r)}
 	for i, s := range r.Scenarios {
 		if room := summaryLines - 2; len(lines) == room && i < len(r.Scenarios)-1 {
-			lines = append(lines, fmt.Sprintf("and %s more", plural(len(r.Scenarios)-i, "scenario")))
+			lines = append(lines, "and "+plural(len(r.Scenarios)-i, "more scenario"))
 			break
 		}
 		lines = append(lines, summaryLine(s))
