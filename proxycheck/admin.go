@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path"
 	"strings"
 
 	"armrepro/proxycheck/process"
@@ -91,8 +90,8 @@ func (a *admin) recognize(ctx context.Context) (found bool, err error) {
 		configs, err := a.ask(ctx, "", http.MethodGet, "/configs", nil)
 		if err == nil && configs.wantsKey() {
 			return true, &HintError{
-				Err:  fmt.Errorf("the gateway is standalone: its Admin API at %s takes whole configurations at /apisix/admin/configs and no single route", a.base),
-				Hint: standaloneHint,
+				Err:    fmt.Errorf("the gateway is standalone: its Admin API at %s takes whole configurations at /apisix/admin/configs and no single route", a.base),
+				Advice: standaloneHint,
 			}
 		}
 	}
@@ -197,7 +196,7 @@ func explainAdmin(err *adminError, key string) error {
 	if hint == "" {
 		return err
 	}
-	return &HintError{Err: err, Hint: hint}
+	return &HintError{Err: err, Advice: hint}
 }
 
 // adminStatus is the status that the Admin API answered err with, or 0.
@@ -257,112 +256,4 @@ func (a *admin) plugins(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("read the plugins of %s: %w", a.base, err)
 	}
 	return names, nil
-}
-
-// existingRoute is what decides whether a route of the gateway takes a request.
-type existingRoute struct {
-	id      string
-	URI     string   `json:"uri"`
-	URIs    []string `json:"uris"`
-	Host    string   `json:"host"`
-	Hosts   []string `json:"hosts"`
-	Methods []string `json:"methods"`
-	Status  *int     `json:"status"`
-}
-
-type routeNode struct {
-	Key   string        `json:"key"`
-	Value existingRoute `json:"value"`
-}
-
-// parseRoutes reads the answer to GET /routes: {"node":{"nodes":[…]}} from
-// 2.x, {"list":[…]} from 3.x. An empty list may be written {}, since Lua has
-// one type for both.
-func parseRoutes(body []byte) ([]existingRoute, error) {
-	var answer struct {
-		List json.RawMessage `json:"list"`
-		Node struct {
-			Nodes json.RawMessage `json:"nodes"`
-		} `json:"node"`
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, err
-	}
-	list := answer.List
-	if list == nil {
-		list = answer.Node.Nodes
-	}
-	if list == nil {
-		return nil, errors.New("it is neither a 2.x nor a 3.x list of routes")
-	}
-	if bytes.Equal(list, []byte("{}")) {
-		return nil, nil
-	}
-	var nodes []routeNode
-	if err := json.Unmarshal(list, &nodes); err != nil {
-		return nil, err
-	}
-	routes := make([]existingRoute, len(nodes))
-	for i, n := range nodes {
-		routes[i] = n.Value
-		routes[i].id = path.Base(n.Key)
-	}
-	return routes, nil
-}
-
-// takes says whether the route answers GET requests for path on host, as far
-// as can be said: conditions on anything else count as met.
-func (r existingRoute) takes(path, host string) bool {
-	if r.Status != nil && *r.Status == 0 {
-		return false
-	}
-	if len(r.Methods) > 0 && !containsFold(r.Methods, http.MethodGet) {
-		return false
-	}
-	hosts := r.Hosts
-	if r.Host != "" {
-		hosts = append(hosts, r.Host)
-	}
-	if len(hosts) > 0 && !matchesAny(hosts, host, matchHost) {
-		return false
-	}
-	return matchesAny(append(r.URIs, r.URI), path, matchURI)
-}
-
-// matchURI: an exact path, or a prefix that ends in an asterisk.
-func matchURI(pattern, path string) bool {
-	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
-		return strings.HasPrefix(path, prefix)
-	}
-	return pattern == path
-}
-
-// matchHost: an exact name, or *.domain.
-func matchHost(pattern, host string) bool {
-	if suffix, ok := strings.CutPrefix(pattern, "*"); ok {
-		return strings.HasSuffix(host, suffix)
-	}
-	return strings.EqualFold(pattern, host)
-}
-
-func matchesAny(patterns []string, s string, match func(pattern, s string) bool) bool {
-	for _, p := range patterns {
-		if match(p, s) {
-			return true
-		}
-	}
-	return false
-}
-
-func containsFold(list []string, s string) bool {
-	return matchesAny(list, s, strings.EqualFold)
-}
-
-// pattern is what the route takes, for an error message.
-func (r existingRoute) pattern() string {
-	uris := r.URIs
-	if r.URI != "" {
-		uris = append([]string{r.URI}, uris...)
-	}
-	return strings.Join(append(uris, r.Hosts...), " ")
 }

@@ -140,8 +140,8 @@ func parseBase(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, &HintError{
-			Err:  fmt.Errorf("parse URL %q: want a scheme and a host", s),
-			Hint: "write it as http://127.0.0.1:9080",
+			Err:    fmt.Errorf("parse URL %q: want a scheme and a host", s),
+			Advice: "write it as http://127.0.0.1:9080",
 		}
 	}
 	return &url.URL{Scheme: u.Scheme, Host: u.Host}, nil
@@ -167,13 +167,13 @@ func withPort(u *url.URL, port int) string {
 func (a *attached) identify(ctx context.Context) error {
 	server, err := a.prove.serverHeader(ctx)
 	if err != nil {
-		return &HintError{Err: err, Hint: "see that the gateway runs and that --gateway-url is right, or leave --gateway-url and --gateway out to start one"}
+		return &HintError{Err: err, Advice: "see that the gateway runs and that --gateway-url is right, or leave --gateway-url and --gateway out to start one"}
 	}
 	name, version, _ := strings.Cut(server, "/")
 	if name != apisixName && name != BuiltinName {
 		return &HintError{
-			Err:  fmt.Errorf("identify it: it calls itself %q, not APISIX", server),
-			Hint: "pass the URL of an APISIX as --gateway-url",
+			Err:    fmt.Errorf("identify it: it calls itself %q, not APISIX", server),
+			Advice: "pass the URL of an APISIX as --gateway-url",
 		}
 	}
 	a.info.Name, a.info.Version, a.prove.server = name, version, server
@@ -183,7 +183,11 @@ func (a *attached) identify(ctx context.Context) error {
 // findAdmin finds the Admin API: where the user says, or else on 9180, where
 // 3.x has it, or on the data plane's port, where 2.x has it.
 func (a *attached) findAdmin(ctx context.Context, cfg AttachConfig, gateway *url.URL) error {
-	candidates := []string{withPort(gateway, cmp.Or(cfg.AdminPort, 9180)), gateway.String()}
+	candidates := []string{withPort(gateway, cmp.Or(cfg.AdminPort, 9180))}
+	if v, err := ParseVersion(a.info.Version); err != nil || !v.isV3() {
+		// From 3.x on, what answers there as an Admin API is a route's upstream.
+		candidates = append(candidates, gateway.String())
+	}
 	if cfg.AdminURL != "" {
 		u, err := parseBase(cfg.AdminURL)
 		if err != nil {
@@ -209,11 +213,11 @@ func (a *attached) findAdmin(ctx context.Context, cfg AttachConfig, gateway *url
 		errs = append(errs, err)
 	}
 	why, hint := a.noAdmin()
-	return &HintError{Err: fmt.Errorf("find its Admin API: %w", errors.Join(append(errs, why)...)), Hint: hint}
+	return &HintError{Err: fmt.Errorf("find its Admin API: %w", errors.Join(append(errs, why)...)), Advice: hint}
 }
 
 // checkSame makes sure that an Admin API which was found, not given, is this
-// gateway's and not another's on the same process.
+// gateway's and not another's on the same machine.
 func (a *attached) checkSame() error {
 	if s := a.admin.server; s != "" && s != a.prove.server {
 		return fmt.Errorf("%s is another gateway's Admin API: it calls itself %q and the gateway %q", a.admin.base, s, a.prove.server)
@@ -308,7 +312,7 @@ func (a *attached) watchMaster() {
 	}
 }
 
-// isLocal says whether host is this process.
+// isLocal says whether host is this machine.
 func isLocal(host string) bool {
 	ip := net.ParseIP(host)
 	if host == "localhost" || ip.IsLoopback() {
@@ -338,8 +342,8 @@ func (a *attached) Apply(ctx context.Context, r Route) error {
 		who += ", " + holders[0].String()
 	}
 	return errors.Join(&HintError{
-		Err:  fmt.Errorf("the Admin API at %s (%s) took the route, and the gateway at %s doesn't serve it: %w", a.admin.base, who, a.prove.url, err),
-		Hint: "if these are two gateways, pass the address of this one's Admin API as --admin-url; if they are one, see its error log: a Lua library may be missing",
+		Err:    fmt.Errorf("the Admin API at %s (%s) took the route, and the gateway at %s doesn't serve it: %w", a.admin.base, who, a.prove.url, err),
+		Advice: "if these are two gateways, pass the address of this one's Admin API as --admin-url; if they are one, see its error log: a Lua library may be missing",
 	}, a.removeRoute())
 }
 

@@ -1,6 +1,7 @@
 package proxycheck
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -41,17 +42,12 @@ type Timeouts struct {
 }
 
 func (t *Timeouts) setDefaults() {
-	for _, f := range []struct {
-		d       *time.Duration
-		seconds time.Duration
-	}{
-		{&t.Init, 20}, {&t.InitEtcd, 30}, {&t.Start, 30},
-		{&t.Route, 15}, {&t.Metric, 40}, {&t.Stop, 8},
-	} {
-		if *f.d == 0 {
-			*f.d = f.seconds * time.Second
-		}
-	}
+	t.Init = cmp.Or(t.Init, 20*time.Second)
+	t.InitEtcd = cmp.Or(t.InitEtcd, 30*time.Second)
+	t.Start = cmp.Or(t.Start, 30*time.Second)
+	t.Route = cmp.Or(t.Route, 15*time.Second)
+	t.Metric = cmp.Or(t.Metric, 40*time.Second)
+	t.Stop = cmp.Or(t.Stop, 8*time.Second)
 }
 
 // pollEvery is the time between two looks at something awaited. It bounds how
@@ -102,7 +98,7 @@ type core struct {
 	ended func() error
 
 	mu sync.Mutex
-	// mark is of the route, where shared.
+	// mark is the route's, once one may be left in the store.
 	mark     *process.Folder
 	warnings []Warning
 }
@@ -213,8 +209,8 @@ func (c *core) keepClear(ctx context.Context, path string) error {
 	for _, r := range routes {
 		if r.id != c.routeID && r.takes(path, host) {
 			return &HintError{
-				Err:  fmt.Errorf("use %s on this gateway: its route %s takes it already (%s)", path, r.id, r.pattern()),
-				Hint: c.takenHint(r.id),
+				Err:    fmt.Errorf("use %s on this gateway: its route %s takes it already (%s)", path, r.id, r.pattern()),
+				Advice: c.takenHint(r.id),
 			}
 		}
 	}

@@ -39,15 +39,15 @@ func checkForAPISIX(cfg Etcd, in *Install) error {
 	for _, endpoint := range cfg.Endpoints {
 		if u, err := url.Parse(endpoint); err == nil && u.Scheme == "https" && net.ParseIP(u.Hostname()) != nil {
 			return &HintError{
-				Err:  fmt.Errorf("use the etcd at %s: APISIX can't check a certificate against the address %s", endpoint, u.Hostname()),
-				Hint: "name etcd in --etcd by a name that its certificate holds, such as localhost",
+				Err:    fmt.Errorf("use the etcd at %s: APISIX can't check a certificate against the address %s", endpoint, u.Hostname()),
+				Advice: "name etcd in --etcd by a name that its certificate holds, such as localhost",
 			}
 		}
 	}
 	if cfg.Cert != "" && !in.OpenResty.has("apisix-nginx-module") {
 		return &HintError{
-			Err:  fmt.Errorf("use a client certificate for etcd: the OpenResty %s was built without apisix-nginx-module, which sends it", in.OpenResty.Path),
-			Hint: "install apisix-runtime, or use an etcd that asks for no certificate",
+			Err:    fmt.Errorf("use a client certificate for etcd: the OpenResty %s was built without apisix-nginx-module, which sends it", in.OpenResty.Path),
+			Advice: "install apisix-runtime, or use an etcd that asks for no certificate",
 		}
 	}
 	return nil

@@ -50,8 +50,8 @@ func newHome(runDir string, in *Install) (*home, error) {
 		errs = append(errs, err)
 	}
 	return nil, &HintError{
-		Err:  fmt.Errorf("make a home for APISIX: %w", errs[0]),
-		Hint: "set TMPDIR to a folder with a short path, outside /root, that every user may enter, such as /var/tmp",
+		Err:    fmt.Errorf("make a home for APISIX: %w", errs[0]),
+		Advice: "set TMPDIR to a folder with a short path, outside /root, that every user may enter, such as /var/tmp",
 	}
 }
 

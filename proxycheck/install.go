@@ -95,8 +95,8 @@ func (cfg FindConfig) findHomes() ([]string, error) {
 		home, err := filepath.Abs(cfg.Home)
 		if err == nil && !isHome(home) {
 			err = &HintError{
-				Err:  fmt.Errorf("there is no %s in %s", versionLua, home),
-				Hint: "--apisix-home is the folder that holds apisix/, conf/ and deps/, such as /usr/local/apisix or a source checkout after make deps",
+				Err:    fmt.Errorf("there is no %s in %s", versionLua, home),
+				Advice: "--apisix-home is the folder that holds apisix/, conf/ and deps/, such as /usr/local/apisix or a source checkout after make deps",
 			}
 		}
 		if err != nil {
@@ -213,13 +213,13 @@ func (in *Install) lua(ctx context.Context, dir string, args ...string) (string,
 func (in *Install) checkCLI(ctx context.Context) error {
 	out, err := in.lua(ctx, in.Home, cliLua, "version")
 	if err != nil {
-		return &HintError{Err: err, Hint: cmp.Or(Hint(err), "run it in "+in.Home+" to see what is missing")}
+		return &HintError{Err: err, Advice: cmp.Or(Hint(err), "run it in "+in.Home+" to see what is missing")}
 	}
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if printed := lines[len(lines)-1]; printed != in.Version.String() {
 		return &HintError{
-			Err:  fmt.Errorf("tell the version of the APISIX in %s: its command says %.40q, its %s says %s", in.Home, printed, versionLua, in.Version),
-			Hint: "two installs are mixed up: see which Lua files in /usr/local/apisix/deps and /usr/local/share/lua/5.1 belong to the other",
+			Err:    fmt.Errorf("tell the version of the APISIX in %s: its command says %.40q, its %s says %s", in.Home, printed, versionLua, in.Version),
+			Advice: "two installs are mixed up: see which Lua files in /usr/local/apisix/deps and /usr/local/share/lua/5.1 belong to the other",
 		}
 	}
 	return nil
@@ -240,8 +240,8 @@ func (in *Install) checkWritesTo(ctx context.Context, dir string) error {
 	}
 	if said, _, _ := strings.Cut(out, "\n"); said != dir {
 		return &HintError{
-			Err:  fmt.Errorf("use the APISIX in %s: started in %s it would write to %.100q", in.Home, dir, said),
-			Hint: "its apisix/cli was changed to use a fixed folder: reinstall it, or start it yourself and pass --gateway attach",
+			Err:    fmt.Errorf("use the APISIX in %s: started in %s it would write to %.100q", in.Home, dir, said),
+			Advice: "its apisix/cli was changed to use a fixed folder: reinstall it, or start it yourself and pass --gateway attach",
 		}
 	}
 	return nil
@@ -263,8 +263,8 @@ func (in *Install) checkFiles() error {
 	for _, name := range []string{cliLua, "conf/mime.types"} {
 		if _, err := os.Stat(filepath.Join(in.Home, name)); err != nil {
 			return &HintError{
-				Err:  fmt.Errorf("use the APISIX in %s: %w", in.Home, err),
-				Hint: "the install isn't complete: reinstall it",
+				Err:    fmt.Errorf("use the APISIX in %s: %w", in.Home, err),
+				Advice: "the install isn't complete: reinstall it",
 			}
 		}
 	}
@@ -274,8 +274,8 @@ func (in *Install) checkFiles() error {
 	}
 	if err != nil {
 		return &HintError{
-			Err:  fmt.Errorf("use the APISIX in %s: %w", in.Home, err),
-			Hint: "let every user enter that folder, or move the APISIX elsewhere",
+			Err:    fmt.Errorf("use the APISIX in %s: %w", in.Home, err),
+			Advice: "let every user enter that folder, or move the APISIX elsewhere",
 		}
 	}
 	return nil

@@ -83,7 +83,7 @@ func removeLeftKeys(configFile string) error {
 func tempDirs(runDir string) ([]string, error) {
 	dirs, err := process.TempDirs(runDir)
 	if err != nil {
-		return nil, &HintError{Err: err, Hint: "set TMPDIR to a folder that exists"}
+		return nil, &HintError{Err: err, Advice: "set TMPDIR to a folder that exists"}
 	}
 	return dirs, nil
 }

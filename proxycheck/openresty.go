@@ -62,8 +62,8 @@ func (v Version) checkOpenResty(or *OpenResty) error {
 		return nil
 	}
 	return &HintError{
-		Err:  fmt.Errorf("use APISIX %s on OpenResty %s (%s): it needs %s or newer", v, or.Version, or.Path, oldest),
-		Hint: fmt.Sprintf("install OpenResty %s, or apisix-runtime, and put its bin folder first in PATH", newest),
+		Err:    fmt.Errorf("use APISIX %s on OpenResty %s (%s): it needs %s or newer", v, or.Version, or.Path, oldest),
+		Advice: fmt.Sprintf("install OpenResty %s, or apisix-runtime, and put its bin folder first in PATH", newest),
 	}
 }
 
@@ -105,8 +105,8 @@ func (in *Install) findOpenResty(ctx context.Context, cfg FindConfig) error {
 		return errs[0]
 	}
 	return &HintError{
-		Err:  fmt.Errorf("find openresty for the APISIX in %s: it is neither beside it nor on PATH nor in /usr/local/openresty/bin", in.Home),
-		Hint: "APISIX runs on OpenResty: install apisix-runtime or openresty, or add its bin folder to PATH",
+		Err:    fmt.Errorf("find openresty for the APISIX in %s: it is neither beside it nor on PATH nor in /usr/local/openresty/bin", in.Home),
+		Advice: "APISIX runs on OpenResty: install apisix-runtime or openresty, or add its bin folder to PATH",
 	}
 }
 
@@ -137,7 +137,7 @@ func readOpenResty(ctx context.Context, path string) (or *OpenResty, luajit stri
 		}
 	}
 	if out, err = run(ctx, process.Config{Path: luajit, Args: []string{"-v"}}); err != nil {
-		return nil, "", &HintError{Err: err, Hint: "APISIX's commands run on the LuaJIT of OpenResty: reinstall OpenResty, or put another one's bin folder first in PATH"}
+		return nil, "", &HintError{Err: err, Advice: "APISIX's commands run on the LuaJIT of OpenResty: reinstall OpenResty, or put another one's bin folder first in PATH"}
 	}
 	if f := strings.Fields(out); len(f) > 1 {
 		or.LuaJIT = f[1] // LuaJIT 2.1.1723681758 -- Copyright …
@@ -191,7 +191,7 @@ func checkMachine(path, goarch string) error {
 		return nil
 	}
 	return &HintError{
-		Err:  fmt.Errorf("use %s: it is built for %s and this machine is %s", path, built, goarch),
-		Hint: "install the " + goarch + " build of OpenResty: under emulation the figures would mean nothing",
+		Err:    fmt.Errorf("use %s: it is built for %s and this machine is %s", path, built, goarch),
+		Advice: "install the " + goarch + " build of OpenResty: under emulation the figures would mean nothing",
 	}
 }

@@ -52,7 +52,7 @@ func CheckPorts(ctx context.Context, ports []Port) error {
 		return nil
 	}
 	err := errors.Join(errs...)
-	return &HintError{Err: err, Hint: portHint(err, strings.Join(flags, ", "))}
+	return &HintError{Err: err, Advice: portHint(err, strings.Join(flags, ", "))}
 }
 
 // portHint says what to do about ports that cannot be had.
@@ -122,7 +122,7 @@ func AnswersAsAPISIX(ctx context.Context, url string) bool {
 // returns err where the address is not the reason.
 func ExplainListen(err error, flag string, addresses ...string) error {
 	if errors.Is(err, syscall.EACCES) && errors.As(err, new(*net.OpError)) {
-		return &HintError{Err: err, Hint: deniedHint(flag)}
+		return &HintError{Err: err, Advice: deniedHint(flag)}
 	}
 	for _, address := range addresses {
 		_, text, splitErr := net.SplitHostPort(address)
@@ -131,7 +131,7 @@ func ExplainListen(err error, flag string, addresses ...string) error {
 			continue
 		}
 		if holder, holderErr := process.PortHolder(os.DirFS("/"), port); holderErr == nil && holder != nil {
-			return &HintError{Err: err, Hint: fmt.Sprintf("port %d is in use by %s: stop it, or use %s", port, holder, flag)}
+			return &HintError{Err: err, Advice: fmt.Sprintf("port %d is in use by %s: stop it, or use %s", port, holder, flag)}
 		}
 	}
 	return err

@@ -63,18 +63,18 @@ func (p *prover) once(ctx context.Context, r Route) error {
 	switch {
 	case p.server != "" && server != p.server:
 		return &HintError{
-			Err:  fmt.Errorf("an answer came from %q, not from %s", server, p.server),
-			Hint: "two gateways share the port: end the other one, or choose another port with --gateway-port",
+			Err:    fmt.Errorf("an answer came from %q, not from %s", server, p.server),
+			Advice: "two gateways share the port: end the other one, or choose another port with --gateway-port",
 		}
 	case ans.status == http.StatusBadGateway || ans.status == http.StatusGatewayTimeout:
 		return &HintError{
-			Err:  fmt.Errorf("status %d", ans.status),
-			Hint: "the gateway doesn't reach the upstream: see that the addresses of the route are right from where it runs",
+			Err:    fmt.Errorf("status %d", ans.status),
+			Advice: "the gateway doesn't reach the upstream: see that the addresses of the route are right from where it runs",
 		}
 	case ans.status == http.StatusNotFound:
 		return &HintError{
-			Err:  &unservedError{fmt.Errorf("status %d: %s", ans.status, adminMessage(ans))},
-			Hint: "the gateway accepted the route and doesn't serve it: see its error log, a Lua library may be missing",
+			Err:    &unservedError{fmt.Errorf("status %d: %s", ans.status, adminMessage(ans))},
+			Advice: "the gateway accepted the route and doesn't serve it: see its error log, a Lua library may be missing",
 		}
 	case ans.status != http.StatusOK:
 		return fmt.Errorf("status %d: %s", ans.status, adminMessage(ans))
@@ -218,8 +218,8 @@ func checkOwner(port, master int) error {
 			continue
 		}
 		err := &HintError{
-			Err:  fmt.Errorf("check who listens on port %d: %s does too, and would get a share of the requests", port, &h),
-			Hint: "end that process, or choose another port",
+			Err:    fmt.Errorf("check who listens on port %d: %s does too, and would get a share of the requests", port, &h),
+			Advice: "end that process, or choose another port",
 		}
 		if h.PID == 0 || !process.Running(root, h.PID) {
 			return err // perhaps a worker that was just ending

@@ -62,26 +62,24 @@ type Route struct {
 
 // HintError is an error with a line for the user on what to do about it.
 type HintError struct {
-	Err  error
-	Hint string
+	Err    error
+	Advice string
 }
 
 func (e *HintError) Error() string { return e.Err.Error() }
 func (e *HintError) Unwrap() error { return e.Err }
+func (e *HintError) Hint() string  { return e.Advice }
 
 // withHint adds the hint, if there is one.
 func withHint(err error, hint string) error {
 	if hint == "" {
 		return err
 	}
-	return &HintError{Err: err, Hint: hint}
+	return &HintError{Err: err, Advice: hint}
 }
 
 // Hint returns the advice that err carries, or the empty string.
 func Hint(err error) string {
-	if h, ok := errors.AsType[*HintError](err); ok {
-		return h.Hint
-	}
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {
 		return h.Hint()

@@ -139,7 +139,7 @@ func startProduction(t *testing.T, inst *Install, etcd string) (*runningAPISIX, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(h.path("conf/config.yaml"), config, 0o644); err != nil {
+	if err := h.write("conf/config.yaml", config); err != nil {
 		t.Fatal(err)
 	}
 	cli := func(command string) {

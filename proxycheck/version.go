@@ -58,7 +58,7 @@ func (v Version) checkSupported() error {
 		return nil
 	}
 	return &HintError{
-		Err:  fmt.Errorf("use APISIX %s: its configuration is not known", v),
-		Hint: "install APISIX 2.14, 2.15 or 3.x, or start this one yourself and pass --gateway attach",
+		Err:    fmt.Errorf("use APISIX %s: its configuration is not known", v),
+		Advice: "install APISIX 2.14, 2.15 or 3.x, or start this one yourself and pass --gateway attach",
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"io/fs"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -61,9 +60,6 @@ func newEtcd() *cobra.Command {
 		fs.StringVar(&cfg.Dir, "dir", "", "`DIR` make the data folder in this one (default: the temporary folder)")
 	}, func(ctx context.Context, log zerolog.Logger) error {
 		cfg.Logger = log
-		if err := proxycheck.Sweep(ctx, cfg.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			log.Warn().Err(err).Msg("could not remove what a killed run has left")
-		}
 		s, err := embed.Start(ctx, cfg)
 		if err != nil {
 			return proxycheck.ExplainListen(err, "--listen", cfg.Listen)

@@ -119,7 +119,7 @@ func openResults(name string, stdin io.Reader) ([]bench.Result, error) {
 	}
 	err = fmt.Errorf("read %s: %w", name, err)
 	if errors.Is(err, report.ErrVersion) {
-		return nil, &proxycheck.HintError{Err: err, Hint: "Print it with the version of armrepro that wrote it, or with a newer one."}
+		return nil, &proxycheck.HintError{Err: err, Advice: "Print it with the version of armrepro that wrote it, or with a newer one."}
 	}
 	return nil, err
 }

@@ -56,8 +56,8 @@ func (c *conductor) proveRoutes(ctx context.Context) error {
 	c.result.Gateway.Workers = &workers
 	if workers != c.cfg.Settings.Workers {
 		return &proxycheck.HintError{
-			Err:  fmt.Errorf("the gateway runs %d workers, not %d", workers, c.cfg.Settings.Workers),
-			Hint: fmt.Sprintf("Set worker_processes in the gateway's configuration, or use --workers %d.", workers),
+			Err:    fmt.Errorf("the gateway runs %d workers, not %d", workers, c.cfg.Settings.Workers),
+			Advice: fmt.Sprintf("Set worker_processes in the gateway's configuration, or use --workers %d.", workers),
 		}
 	}
 	return nil

@@ -91,8 +91,8 @@ func checkProc() error {
 		return nil // What cannot be read is named by whoever needs it.
 	}
 	return &proxycheck.HintError{
-		Err:  fmt.Errorf("/proc is that of another pid namespace: it has this process as %s, which is %d", self, os.Getpid()),
-		Hint: "Mount a /proc of this namespace's own, such as with 'unshare --pid --fork --mount-proc'.",
+		Err:    fmt.Errorf("/proc is that of another pid namespace: it has this process as %s, which is %d", self, os.Getpid()),
+		Advice: "Mount a /proc of this namespace's own, such as with 'unshare --pid --fork --mount-proc'.",
 	}
 }
 
@@ -108,8 +108,8 @@ func (c *conductor) raiseFiles() error {
 	}
 	if need := uint64(c.cfg.Settings.Connections + spareFiles); files > 0 && files < need {
 		return &proxycheck.HintError{
-			Err:  fmt.Errorf("only %d files may be open at once, and this run needs %d", files, need),
-			Hint: fmt.Sprintf("Raise the limit with 'ulimit -n %d', as root if the hard limit is lower, or use fewer --connections.", need),
+			Err:    fmt.Errorf("only %d files may be open at once, and this run needs %d", files, need),
+			Advice: fmt.Sprintf("Raise the limit with 'ulimit -n %d', as root if the hard limit is lower, or use fewer --connections.", need),
 		}
 	}
 	return nil

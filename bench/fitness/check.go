@@ -69,11 +69,8 @@ func checkUnknown(m machine.Machine, _ Snapshot, _ Plan) *Finding {
 	if m.Emulated || m.CPU.Core != "" || m.CPU.Product != "" {
 		return nil
 	}
-	return &Finding{
-		Code: UnknownCPU,
-		Text: "the CPU could not be named",
-		Hint: "run armrepro machine --explain as root to see why",
-	}
+	return found(UnknownCPU, "run armrepro machine --explain as root to see why",
+		"the CPU could not be named")
 }
 
 func checkGovernor(_ machine.Machine, s Snapshot, _ Plan) *Finding {
@@ -86,21 +83,15 @@ func checkGovernor(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 	if len(others) == 0 {
 		return nil
 	}
-	return &Finding{
-		Code: Governor,
-		Text: "the frequency governor is " + strings.Join(others, " and ") + ", not performance",
-		Hint: "as root: echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
-	}
+	return found(Governor, "as root: echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+		"the frequency governor is %s, not performance", strings.Join(others, " and "))
 }
 
 func checkFrequencyLimit(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 	for _, p := range s.policy {
 		if p.allowed != 0 && p.allowed < p.hardware {
-			return &Finding{
-				Code: FrequencyLimit,
-				Text: fmt.Sprintf("CPU %d is limited to %d MHz; it can run at %d MHz", p.cpu, p.allowed/1000, p.hardware/1000),
-				Hint: "as root: for each CPU, copy cpufreq/cpuinfo_max_freq to cpufreq/scaling_max_freq",
-			}
+			return found(FrequencyLimit, "as root: for each CPU, copy cpufreq/cpuinfo_max_freq to cpufreq/scaling_max_freq",
+				"CPU %d is limited to %d MHz; it can run at %d MHz", p.cpu, p.allowed/1000, p.hardware/1000)
 		}
 	}
 	return nil
@@ -110,11 +101,8 @@ func checkTurbo(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 	if s.turbo == nil || !*s.turbo {
 		return nil
 	}
-	return &Finding{
-		Code: Turbo,
-		Text: "turbo is on: the CPU runs above its rated clock while other cores and the temperature allow it",
-		Hint: "compare only with runs under the same setting, or turn turbo off in cpufreq/boost or intel_pstate/no_turbo",
-	}
+	return found(Turbo, "compare only with runs under the same setting, or turn turbo off in cpufreq/boost or intel_pstate/no_turbo",
+		"turbo is on: the CPU runs above its rated clock while other cores and the temperature allow it")
 }
 
 func checkQuota(m machine.Machine, _ Snapshot, _ Plan) *Finding {
@@ -122,11 +110,8 @@ func checkQuota(m machine.Machine, _ Snapshot, _ Plan) *Finding {
 	if m.QuotaCores == 0 || err == nil && len(cpus) > 0 && m.QuotaCores >= float64(len(cpus)) {
 		return nil
 	}
-	return &Finding{
-		Code: CPUQuota,
-		Text: fmt.Sprintf("a control group limits the CPU time to %.4g of %d cores", m.QuotaCores, m.Cores),
-		Hint: "run outside of the container or slice, or start it with --cpuset-cpus in place of --cpus",
-	}
+	return found(CPUQuota, "run outside of the container or slice, or start it with --cpuset-cpus in place of --cpus",
+		"a control group limits the CPU time to %.4g of %d cores", m.QuotaCores, m.Cores)
 }
 
 // checkCores finds the one that matters most of: no core for the gateway,
@@ -147,35 +132,20 @@ func checkCores(m machine.Machine, _ Snapshot, plan Plan) *Finding {
 	who += ", the upstream and the load generator"
 	switch {
 	case cores < float64(plan.Workers+1):
-		return &Finding{
-			Code: FewCores,
-			Text: have + " for " + who,
-			Hint: fewCoresHint(plan.Workers),
-		}
+		return found(FewCores, fewCoresHint(plan.Workers),
+			"%s for %s", have, who)
 	case len(plan.Pins.Gateway) == 0 && cores >= pinnable && cores >= float64(plan.Workers+peers):
-		return &Finding{
-			Code: SharedCores,
-			Text: "nothing is pinned: the gateway shares cores with the upstream and the load generator",
-			Hint: "use --pin auto",
-		}
+		return found(SharedCores, "use --pin auto",
+			"nothing is pinned: the gateway shares cores with the upstream and the load generator")
 	case len(plan.Pins.Gateway) == 0:
-		return &Finding{
-			Code: SharedCores,
-			Text: who + " share " + have,
-			Hint: "the published figures were measured like this; results vary less with four or more cores",
-		}
+		return found(SharedCores, "the published figures were measured like this; results vary less with four or more cores",
+			"%s share %s", who, have)
 	case slices.Equal(plan.Pins.Upstream, plan.Pins.Load) && len(plan.Pins.Load) < peers:
-		return &Finding{
-			Code: SharedCores,
-			Text: "the upstream and the load generator share CPU " + process.FormatCPUList(plan.Pins.Load),
-			Hint: "use a machine with four or more cores, or --pin none, as the published figures were measured",
-		}
+		return found(SharedCores, "use a machine with four or more cores, or --pin none, as the published figures were measured",
+			"the upstream and the load generator share CPU %s", process.FormatCPUList(plan.Pins.Load))
 	case plan.Pins.SharedThreads:
-		return &Finding{
-			Code: SharedThreads,
-			Text: "the gateway's core runs other processes on its second hardware thread",
-			Hint: "pin to other CPUs with --pin LIST, or use a machine with more cores",
-		}
+		return found(SharedThreads, "pin to other CPUs with --pin LIST, or use a machine with more cores",
+			"the gateway's core runs other processes on its second hardware thread")
 	}
 	return nil
 }
@@ -193,33 +163,24 @@ func checkPageSize(m machine.Machine, _ Snapshot, _ Plan) *Finding {
 	if m.PageSize == 0 || m.PageSize == usual {
 		return nil
 	}
-	return &Finding{
-		Code: LargePages,
-		Text: fmt.Sprintf("the kernel has %d KiB pages; the published figures are from 4 KiB pages", m.PageSize>>10),
-		Hint: "boot a kernel with 4 KiB pages to compare; LuaJIT and jemalloc builds may fail with larger ones",
-	}
+	return found(LargePages, "boot a kernel with 4 KiB pages to compare; LuaJIT and jemalloc builds may fail with larger ones",
+		"the kernel has %d KiB pages; the published figures are from 4 KiB pages", m.PageSize>>10)
 }
 
 func checkMemory(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 	if s.memAvailable == nil || *s.memAvailable >= needMemory {
 		return nil
 	}
-	return &Finding{
-		Code: LowMemory,
-		Text: fmt.Sprintf("%d MiB of memory are available; a run needs %d MiB", *s.memAvailable>>20, needMemory>>20),
-		Hint: "stop what else runs on this machine, or raise the memory limit of the container",
-	}
+	return found(LowMemory, "stop what else runs on this machine, or raise the memory limit of the container",
+		"%d MiB of memory are available; a run needs %d MiB", *s.memAvailable>>20, needMemory>>20)
 }
 
 func checkDisk(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 	if s.freeDisk == nil || *s.freeDisk >= needDisk {
 		return nil
 	}
-	return &Finding{
-		Code: LowDisk,
-		Text: fmt.Sprintf("%d MiB of disk are free for temporary files; a run needs %d MiB", *s.freeDisk>>20, needDisk>>20),
-		Hint: "free some space, or set TMPDIR to a folder on another disk",
-	}
+	return found(LowDisk, "free some space, or set TMPDIR to a folder on another disk",
+		"%d MiB of disk are free for temporary files; a run needs %d MiB", *s.freeDisk>>20, needDisk>>20)
 }
 
 func checkOpenFiles(_ machine.Machine, s Snapshot, plan Plan) *Finding {
@@ -228,22 +189,16 @@ func checkOpenFiles(_ machine.Machine, s Snapshot, plan Plan) *Finding {
 	if s.openFiles == nil || *s.openFiles >= need {
 		return nil
 	}
-	return &Finding{
-		Code: FewOpenFiles,
-		Text: fmt.Sprintf("the limit on open files is %d; %d connections need %d", *s.openFiles, plan.Connections, need),
-		Hint: fmt.Sprintf("run ulimit -n %d first, or raise nofile in /etc/security/limits.conf", max(need, 1<<16)),
-	}
+	return found(FewOpenFiles, fmt.Sprintf("run ulimit -n %d first, or raise nofile in /etc/security/limits.conf", max(need, 1<<16)),
+		"the limit on open files is %d; %d connections need %d", *s.openFiles, plan.Connections, need)
 }
 
 func checkBacklog(_ machine.Machine, s Snapshot, plan Plan) *Finding {
 	if s.somaxconn == nil || *s.somaxconn >= uint64(plan.Connections) {
 		return nil
 	}
-	return &Finding{
-		Code: ShortBacklog,
-		Text: fmt.Sprintf("%d connections are opened at once, but only %d may wait to be accepted (somaxconn)", plan.Connections, *s.somaxconn),
-		Hint: "as root: sysctl net.core.somaxconn=4096",
-	}
+	return found(ShortBacklog, "as root: sysctl net.core.somaxconn=4096",
+		"%d connections are opened at once, but only %d may wait to be accepted (somaxconn)", plan.Connections, *s.somaxconn)
 }
 
 func checkPorts(_ machine.Machine, s Snapshot, plan Plan) *Finding {
@@ -259,21 +214,15 @@ func checkPorts(_ machine.Machine, s Snapshot, plan Plan) *Finding {
 	}
 	if len(within) > 0 {
 		ports := strings.Join(within, ",")
-		return &Finding{
-			Code: PortRange,
-			Text: fmt.Sprintf("ports %s lie in the range for outgoing connections, %d to %d, which may take them", ports, r.low, r.high),
-			Hint: "as root: sysctl net.ipv4.ip_local_reserved_ports=" + ports,
-		}
+		return found(PortRange, "as root: sysctl net.ipv4.ip_local_reserved_ports="+ports,
+			"ports %s lie in the range for outgoing connections, %d to %d, which may take them", ports, r.low, r.high)
 	}
 	have, need := r.high-r.low+1-len(r.reserved), plan.Connections+sparePorts
 	if have >= need {
 		return nil
 	}
-	return &Finding{
-		Code: PortRange,
-		Text: fmt.Sprintf("there are %d ports for outgoing connections; %d connections need %d", have, plan.Connections, need),
-		Hint: "as root: sysctl net.ipv4.ip_local_port_range='32768 60999'",
-	}
+	return found(PortRange, "as root: sysctl net.ipv4.ip_local_port_range='32768 60999'",
+		"there are %d ports for outgoing connections; %d connections need %d", have, plan.Connections, need)
 }
 
 func checkTimeWait(_ machine.Machine, s Snapshot, _ Plan) *Finding {
@@ -284,9 +233,6 @@ func checkTimeWait(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 	if *s.timeWait < uint64(have)/2 {
 		return nil
 	}
-	return &Finding{
-		Code: TimeWait,
-		Text: fmt.Sprintf("%d ended connections still hold a port (TIME_WAIT), of %d ports towards one address", *s.timeWait, have),
-		Hint: "wait a minute before the run",
-	}
+	return found(TimeWait, "wait a minute before the run",
+		"%d ended connections still hold a port (TIME_WAIT), of %d ports towards one address", *s.timeWait, have)
 }

@@ -3,6 +3,8 @@
 // do about it. What cannot be read is no finding, and is listed as unchecked.
 package fitness
 
+import "fmt"
+
 // Finding is something about the machine that the reader of its figures has to
 // know.
 type Finding struct {
@@ -14,6 +16,11 @@ type Finding struct {
 	Hint string
 	// Invalid marks a finding that makes a result invalid.
 	Invalid bool
+}
+
+// found makes a finding.
+func found(code, hint, format string, args ...any) *Finding {
+	return &Finding{Code: code, Text: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // The codes of findings. FindingKinds says what each stands for.

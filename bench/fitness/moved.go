@@ -56,11 +56,8 @@ func movedSteal(before, after Snapshot) *Finding {
 	if share < stealShare {
 		return nil
 	}
-	return &Finding{
-		Code: Steal,
-		Text: fmt.Sprintf("the hypervisor gave %.1f %% of the CPU time to others (steal)", 100*share),
-		Hint: "run again at another time, or on an instance with dedicated cores",
-	}
+	return found(Steal, "run again at another time, or on an instance with dedicated cores",
+		"the hypervisor gave %.1f %% of the CPU time to others (steal)", 100*share)
 }
 
 // movedOthers compares what processes used altogether with what the
@@ -87,11 +84,8 @@ func movedOthers(before, after Snapshot) *Finding {
 	case used >= others/4:
 		text += ", the busiest is " + who
 	}
-	return &Finding{
-		Code: OtherLoad,
-		Text: text,
-		Hint: "stop what else runs on this machine, and run again",
-	}
+	return found(OtherLoad, "stop what else runs on this machine, and run again",
+		"%s", text)
 }
 
 func movedThrottled(before, after Snapshot) *Finding {
@@ -103,22 +97,16 @@ func movedThrottled(before, after Snapshot) *Finding {
 	if d.Seconds() < throttledShare*passed.Seconds() || d <= 0 {
 		return nil
 	}
-	return &Finding{
-		Code: Throttled,
-		Text: fmt.Sprintf("a control group used up its CPU quota: its CPUs stood still for %s in all", d.Round(time.Millisecond)),
-		Hint: "run outside of the container or slice, or raise its quota",
-	}
+	return found(Throttled, "run outside of the container or slice, or raise its quota",
+		"a control group used up its CPU quota: its CPUs stood still for %s in all", d.Round(time.Millisecond))
 }
 
 func movedSwap(before, after Snapshot) *Finding {
 	if before.swapped == nil || after.swapped == nil || *after.swapped < *before.swapped+swappedPages {
 		return nil
 	}
-	return &Finding{
-		Code: Swapping,
-		Text: fmt.Sprintf("%d pages of memory were swapped", *after.swapped-*before.swapped),
-		Hint: "stop what else runs on this machine, or use one with more memory",
-	}
+	return found(Swapping, "stop what else runs on this machine, or use one with more memory",
+		"%d pages of memory were swapped", *after.swapped-*before.swapped)
 }
 
 func movedClock(before, after Snapshot) *Finding {
@@ -129,30 +117,21 @@ func movedClock(before, after Snapshot) *Finding {
 	if d.Abs() < clockStep {
 		return nil
 	}
-	return &Finding{
-		Code: ClockStep,
-		Text: fmt.Sprintf("the system clock was set by %s; the machine may have been paused or moved", d),
-		Hint: "run again once the clock is synchronized",
-	}
+	return found(ClockStep, "run again once the clock is synchronized",
+		"the system clock was set by %s; the machine may have been paused or moved", d)
 }
 
 func movedFrequency(before, after Snapshot) *Finding {
 	const hint = "let the machine cool down, check its power limits, and run again"
 	if before.mhz != nil && after.mhz != nil && *after.mhz < *before.mhz*(1-slower) {
-		return &Finding{
-			Code: FrequencyMoved,
-			Text: fmt.Sprintf("measured clock: %.0f MHz before, %.0f MHz after", *before.mhz, *after.mhz),
-			Hint: "the CPU slowed down (heat, power limits), or other processes or the hypervisor took its time: stop them or let it cool down, and run again",
-		}
+		return found(FrequencyMoved, "the CPU slowed down (heat, power limits), or other processes or the hypervisor took its time: stop them or let it cool down, and run again",
+			"measured clock: %.0f MHz before, %.0f MHz after", *before.mhz, *after.mhz)
 	}
 	for _, was := range before.policy {
 		for _, is := range after.policy {
 			if was.cpu == is.cpu && was.allowed != 0 && is.allowed != 0 && is.allowed != was.allowed {
-				return &Finding{
-					Code: FrequencyMoved,
-					Text: fmt.Sprintf("CPU %d was allowed %d MHz before and %d MHz after", is.cpu, was.allowed/1000, is.allowed/1000),
-					Hint: hint,
-				}
+				return found(FrequencyMoved, hint,
+					"CPU %d was allowed %d MHz before and %d MHz after", is.cpu, was.allowed/1000, is.allowed/1000)
 			}
 		}
 	}
@@ -163,9 +142,6 @@ func movedThermal(before, after Snapshot) *Finding {
 	if before.thermal == nil || after.thermal == nil || *after.thermal <= *before.thermal {
 		return nil
 	}
-	return &Finding{
-		Code: ThermalThrottling,
-		Text: fmt.Sprintf("the CPU got too hot and slowed down %d times", *after.thermal-*before.thermal),
-		Hint: "let the machine cool down, and run again",
-	}
+	return found(ThermalThrottling, "let the machine cool down, and run again",
+		"the CPU got too hot and slowed down %d times", *after.thermal-*before.thermal)
 }

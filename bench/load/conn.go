@@ -195,7 +195,7 @@ func (l *loop) shake(i int32) error {
 func (l *loop) next(i int32) error {
 	c := &l.conns[i]
 	if l.schedule == nil || c.due != noRequest {
-		return l.begin(i)
+		return l.issue(i)
 	}
 	c.state = idle
 	if !c.queued {
@@ -205,8 +205,8 @@ func (l *loop) next(i int32) error {
 	return l.dispatch()
 }
 
-// begin sends a request.
-func (l *loop) begin(i int32) error {
+// issue begins a request.
+func (l *loop) issue(i int32) error {
 	c := &l.conns[i]
 	c.start = l.now()
 	c.sent = 0

@@ -3,7 +3,8 @@ package load
 import (
 	"strings"
 	"testing"
-	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // checkServed compares what was measured with what the server did: what was
@@ -31,12 +32,16 @@ func TestFraming(t *testing.T) {
 		// closes says that the connection ends with each answer.
 		closes bool
 		status bool
+		// extra says that it's longer than it may be.
+		extra bool
 	}{
 		{name: "length", answer: okAnswer},
 		{name: "no body", answer: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"},
 		{name: "chunked", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na\r\n" + body + "\r\n0\r\n\r\n"},
 		{name: "extensions and trailers", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na;q=\"v\"\r\n" + body + "\r\n0;last\r\nSum: 1\r\n\r\n"},
-		{name: "large", answer: "HTTP/1.1 200 OK\r\nContent-Length: 8000000\r\n\r\n" + strings.Repeat("x", 8000000)},
+		{name: "large", answer: "HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n" + strings.Repeat("x", 3000000)},
+		{name: "longer than announced", answer: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhiEXTRA", extra: true},
+		{name: "pipelined", answer: okAnswer + okAnswer, extra: true},
 		{name: "204", answer: "HTTP/1.1 204 No Content\r\n\r\n"},
 		{name: "304", answer: "HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\n\r\n"},
 		{name: "404", answer: "HTTP/1.1 404 Not Found\r\nContent-Length: 10\r\n\r\n" + body, status: true},
@@ -51,48 +56,39 @@ func TestFraming(t *testing.T) {
 		{name: "503 until close", answer: "HTTP/1.0 503 Busy\r\n\r\nbusy", closes: true, status: true},
 		{name: "closes unannounced", answer: okAnswer, closes: true},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, func(c *session) {
-				for c.request() && c.answer(tt.answer) && !tt.closes {
+	overBoth(t, func(t *testing.T, over transport) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				s := over.serve(t, func(c *session) {
+					for c.request() && c.answer(tt.answer) && !tt.closes {
+					}
+				})
+				cfg := testConfig(s.url)
+				m := runUntil(t, cfg, func() bool { return s.answers.Load() > 20 })
+				if tt.name != "closes unannounced" {
+					checkServed(t, s, m, cfg.Connections, strings.TrimSuffix(tt.answer, body+"\r\n"))
+				}
+				var want Errors
+				var reopened uint64
+				if tt.status {
+					want.Status = m.requests
+				}
+				if tt.extra {
+					want.Read = m.requests
+				}
+				if tt.closes {
+					reopened = m.requests
+				}
+				if m.errors != want {
+					t.Errorf("errors %+v, want %+v", m.errors, want)
+				}
+				if m.reopened != reopened && tt.name != "closes unannounced" {
+					t.Errorf("%d reconnects after %d requests", m.reopened, m.requests)
 				}
 			})
-			cfg := testConfig(s.url)
-			m := runUntil(t, cfg, func() bool { return s.answers.Load() > 100 })
-			if tt.name != "closes unannounced" {
-				checkServed(t, s, m, cfg.Connections, strings.TrimSuffix(tt.answer, body+"\r\n"))
-			}
-			want := Errors{}
-			if tt.status {
-				want.Status = m.requests
-			}
-			if m.errors != want {
-				t.Errorf("errors %+v, want %+v", m.errors, want)
-			}
-			if !tt.closes && m.reopened > 0 {
-				t.Errorf("%d reconnects, want none", m.reopened)
-			}
-			if tt.closes && m.reopened != m.requests && tt.name != "closes unannounced" {
-				t.Errorf("%d reconnects after %d requests", m.reopened, m.requests)
-			}
-		})
-	}
-}
-
-// TestLongerThanAnnounced has a server that sends more than it announced and then
-// closes, as it announced too.
-func TestLongerThanAnnounced(t *testing.T) {
-	t.Parallel()
-	s := serve(t, func(c *session) {
-		if c.request() {
-			c.answer("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhiEXTRA")
 		}
 	})
-	m := runUntil(t, testConfig(s.url), func() bool { return s.answers.Load() > 100 })
-	if m.requests == 0 || m.errors.Read != m.requests {
-		t.Errorf("%d requests, errors %+v", m.requests, m.errors)
-	}
 }
 
 // TestClosesBetweenRequests has a server that ends a connection after its
@@ -100,76 +96,129 @@ func TestLongerThanAnnounced(t *testing.T) {
 func TestClosesBetweenRequests(t *testing.T) {
 	t.Parallel()
 	const closing = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 10\r\n\r\n1234567890"
-	for name, last := range map[string]func(*session){
-		"announced": func(c *session) { c.answer(closing) },
-		"announced, stays open": func(c *session) {
-			c.answer(closing)
-			c.drain()
-		},
-		"unannounced": func(c *session) { c.answer(okAnswer) },
-		"with the next request unread": func(c *session) {
-			c.answer(okAnswer)
-			time.Sleep(2 * time.Millisecond)
-		},
-		"by a reset": func(c *session) {
-			c.answer(okAnswer)
-			c.reader.Peek(1)
-			c.reset()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, func(c *session) {
-				for range 2 {
-					if !c.request() || !c.answer(okAnswer) {
-						return
+	overBoth(t, func(t *testing.T, over transport) {
+		for name, last := range map[string]func(*session){
+			"announced": func(c *session) { c.answer(closing) },
+			"announced, stays open": func(c *session) {
+				c.answer(closing)
+				c.drain()
+			},
+			"unannounced": func(c *session) { c.answer(okAnswer) },
+			"cut":         func(c *session) { c.answer(okAnswer); c.cut() },
+			"with the next request unread": func(c *session) {
+				c.answer(okAnswer)
+				c.arrived()
+			},
+			"by a reset": func(c *session) {
+				c.answer(okAnswer)
+				c.arrived()
+				c.reset()
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s := over.serve(t, func(c *session) {
+					for range 2 {
+						if !c.request() || !c.answer(okAnswer) {
+							return
+						}
 					}
+					if c.request() {
+						last(c)
+					}
+				})
+				m := runUntil(t, testConfig(s.url), func() bool { return s.answers.Load() > 100 })
+				if m.errors != (Errors{}) {
+					t.Errorf("errors %+v of %q, want none", m.errors, m.words())
 				}
-				if c.request() {
-					last(c)
+				if least := m.requests / 3; least == 0 || m.reopened < least-2 || m.reopened > least+2 {
+					t.Errorf("%d reconnects after %d requests, want a third", m.reopened, m.requests)
 				}
 			})
-			m := runUntil(t, testConfig(s.url), func() bool { return s.answers.Load() > 1000 })
-			if m.errors != (Errors{}) {
-				t.Errorf("errors %+v, want none", m.errors)
-			}
-			if least := m.requests / 3; least == 0 || m.reopened < least-2 || m.reopened > least+2 {
-				t.Errorf("%d reconnects after %d requests, want a third", m.reopened, m.requests)
-			}
-		})
+		}
+	})
+}
+
+// arrived waits for the client's next bytes and leaves them unread.
+func (c *session) arrived() {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return
 	}
+	var b [1]byte
+	_ = raw.Read(func(fd uintptr) bool {
+		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK)
+		return err != unix.EAGAIN
+	})
+}
+
+// TestIdle has servers that close or speak on connections that wait for a
+// request. One of them has got the only request that is due for long.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	const connections = 4
+	overBoth(t, func(t *testing.T, over transport) {
+		for name, idle := range map[string]func(*session){
+			"closes": func(c *session) {},
+			"cuts":   (*session).cut,
+			"resets": func(c *session) { c.reset(); c.cut() },
+			"speaks": func(c *session) { c.send(okAnswer); c.drain() },
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s := over.serve(t, first(connections, idle))
+				cfg := testConfig(s.url)
+				cfg.Connections, cfg.Rate = connections, 0.01
+				speaks, again := name == "speaks", int64(connections)
+				if speaks {
+					again-- // The one that was asked goes on.
+				}
+				m := runUntil(t, cfg, func() bool { return s.accepted.Load() >= connections+again })
+				lost := m.errors.Read + m.errors.Write
+				switch {
+				case speaks && (m.errors != (Errors{Read: connections - 1}) || m.requests != 1):
+					t.Errorf("errors %+v, %d requests", m.errors, m.requests)
+				case !speaks && (lost < 1 || lost > 1 && name != "resets" || m.errors.Total() != lost || m.reopened != connections-lost):
+					// A reset may come before connecting is known to have ended.
+					t.Errorf("errors %+v, %d reconnects", m.errors, m.reopened)
+				}
+			})
+		}
+	})
 }
 
 // TestSplit sends answers in two pieces, cut at every byte, and byte by byte.
 func TestSplit(t *testing.T) {
 	t.Parallel()
 	const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na;x\r\n1234567890\r\n0\r\nT: v\r\n\r\n"
-	split := serve(t, func(c *session) {
-		for at := 0; c.request(); at++ {
-			answer := okAnswer
-			if at%2 == 0 {
-				answer = chunked
+	overBoth(t, func(t *testing.T, over transport) {
+		split := over.serve(t, func(c *session) {
+			for at := 0; c.request(); at++ {
+				answer := okAnswer
+				if at%2 == 0 {
+					answer = chunked
+				}
+				cut := at % len(answer)
+				if !c.send(answer[:cut]) || !c.answer(answer[cut:]) {
+					return
+				}
 			}
-			cut := at % len(answer)
-			if !c.send(answer[:cut]) || !c.answer(answer[cut:]) {
-				return
+		})
+		bytewise := over.serve(t, func(c *session) {
+			for c.request() {
+				for i := range len(chunked) - 1 {
+					c.send(chunked[i : i+1])
+				}
+				c.answer(chunked[len(chunked)-1:])
 			}
+		})
+		for _, s := range []*server{split, bytewise} {
+			cfg := testConfig(s.url)
+			m := runUntil(t, cfg, func() bool { return s.answers.Load() > 2*int64(len(chunked)) })
+			if m.errors != (Errors{}) || m.reopened > 0 {
+				t.Errorf("errors %+v, %d reconnects, want none", m.errors, m.reopened)
+			}
+			checkServed(t, s, m, cfg.Connections, okAnswer)
 		}
 	})
-	bytewise := serve(t, func(c *session) {
-		for c.request() {
-			for i := range len(chunked) - 1 {
-				c.send(chunked[i : i+1])
-			}
-			c.answer(chunked[len(chunked)-1:])
-		}
-	})
-	for _, s := range []*server{split, bytewise} {
-		cfg := testConfig(s.url)
-		m := runUntil(t, cfg, func() bool { return s.answers.Load() > 4*int64(len(chunked)) })
-		if m.errors != (Errors{}) || m.reopened > 0 {
-			t.Errorf("errors %+v, %d reconnects, want none", m.errors, m.reopened)
-		}
-		checkServed(t, s, m, cfg.Connections, okAnswer)
-	}
 }

@@ -94,34 +94,50 @@ func (l *loop) now() time.Duration { return time.Since(l.started) }
 
 // run sends requests until the duration is over or enough are answered.
 func (l *loop) run(began time.Time) error {
-	l.started = began
-	for i := range l.conns {
-		if err := l.connect(int32(i)); err != nil {
-			return err
-		}
+	if err := l.begin(began); err != nil {
+		return err
 	}
 	end := l.runner.cfg.Duration
 	for now := l.now(); now < end && !l.runner.stop.Load(); now = l.now() {
-		if now >= l.lastTick+tick {
-			if err := l.tick(now); err != nil {
-				return err
-			}
-		}
-		n, err := l.events.Wait(min(l.lastTick+tick, end) - now)
-		if err != nil {
+		if err := l.step(now, end); err != nil {
 			return err
-		}
-		l.waited += l.now() - now
-		for i := 0; i < n && !l.runner.stop.Load(); i++ {
-			if err := l.handle(l.events.Event(i)); err != nil {
-				return err
-			}
 		}
 	}
 	if l.schedule != nil {
 		l.unsent = l.schedule.overdue(min(l.now(), end))
 	}
 	l.runner.done.Add(l.requests - l.rated)
+	return nil
+}
+
+// begin connects all.
+func (l *loop) begin(began time.Time) error {
+	l.started = began
+	for i := range l.conns {
+		if err := l.connect(int32(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step reacts to what happens next, until the given time at most.
+func (l *loop) step(now, end time.Duration) error {
+	if now >= l.lastTick+tick {
+		if err := l.tick(now); err != nil {
+			return err
+		}
+	}
+	n, err := l.events.Wait(min(l.lastTick+tick, end) - now)
+	if err != nil {
+		return err
+	}
+	l.waited += l.now() - now
+	for i := 0; i < n && !l.runner.stop.Load(); i++ {
+		if err := l.handle(l.events.Event(i)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,9 +102,6 @@ func TestTenThousand(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector's own memory would be measured")
 	}
-	if testing.Short() {
-		t.Skip("10000 connections take seconds to open")
-	}
 	const connections = 10000
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -113,61 +111,53 @@ func TestTenThousand(t *testing.T) {
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < connections+100 {
 		t.Skipf("CANNOT TEST %d CONNECTIONS: the limit on open files is %d (%v)", connections, limit.Cur, err)
 	}
-	url := startChild(t)
-	cfg := testConfig(url)
-	cfg.Connections, cfg.Threads, cfg.Duration, cfg.Timeout = connections, 2, 4*time.Second, 30*time.Second
-	runner, err := New(context.Background(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := testConfig(startChild(t))
+	cfg.Connections, cfg.Timeout = connections, 30*time.Second
 	debug.FreeOSMemory()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	before := memory()
-	var (
-		files   int
-		samples []uint64
-	)
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(250 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				files = max(files, lowestFree(t))
-				samples = append(samples, memory().HeapAlloc-before.HeapAlloc)
-			case <-stop:
-				return
-			}
-		}
-	}()
-	m, err := runner.Run(context.Background())
-	close(stop)
-	<-stopped
-	if err != nil {
-		t.Fatal(err)
-	}
-	last, middle := samples[len(samples)-1], samples[len(samples)/2]
-	t.Logf("%d requests, %d descriptors, %d bytes a connection", m.requests, files, last/connections)
-	if files < connections {
+	before := memory().HeapAlloc
+	l := step(t, cfg)
+	l.until("connections", func() bool {
+		return l.requests > 2*connections && !slices.ContainsFunc(l.conns, func(c conn) bool { return !c.answered })
+	})
+	grown := memory().HeapAlloc - before
+	t.Logf("%d requests, %d bytes a connection", l.requests, grown/connections)
+	if files := lowestFree(t); files < connections {
 		t.Errorf("%d descriptors, want %d connections", files, connections)
 	}
-	if m.errors != (Errors{}) || m.requests == 0 {
-		t.Errorf("%d requests, errors %+v", m.requests, m.errors)
+	if l.errors != (Errors{}) || grown/connections > 5000 {
+		t.Errorf("errors %+v, %d bytes a connection", l.errors, grown/connections)
 	}
-	if perConnection := last / connections; perConnection > 5000 {
-		t.Errorf("%d bytes a connection", perConnection)
+	// What may grow is the range of the histogram.
+	requests, middle := l.requests, memory().Mallocs
+	l.until("more requests", func() bool { return l.requests > requests+2*connections })
+	if n := memory().Mallocs - middle; n > uint64(len(l.raw.pages)+1000) {
+		t.Errorf("%d allocations for %d requests", n, l.requests-requests)
 	}
-	// What may grow is the range of the loops' histograms and of their sum.
-	var pages uint64
-	for _, p := range m.raw.pages {
-		if p != nil {
-			pages++
-		}
+}
+
+// TestSecureMemory has connections over https, each with what its handshake left
+// behind.
+func TestSecureMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector's own memory would be measured")
 	}
-	if most := middle + pages*pageSize*8*uint64(cfg.Threads+1) + 1<<18; last > most {
-		t.Errorf("memory grew from %d to %d bytes in %d samples", middle, last, len(samples)/2)
+	const connections = 200
+	s := transport{"https", listenTLS}.serve(t, behave)
+	cfg := testConfig(s.url)
+	cfg.Connections, cfg.Timeout = connections, 30*time.Second
+	used := func() uint64 {
+		runtime.GC()
+		return memory().HeapAlloc + memory().StackInuse
+	}
+	before := used()
+	l := step(t, cfg)
+	l.until("connections", func() bool { return !slices.ContainsFunc(l.conns, func(c conn) bool { return !c.answered }) })
+	// The server's side is in the same process, and no smaller.
+	if n := (used() - before) / connections; n > 160<<10 {
+		t.Errorf("%d bytes a connection with both its ends", n)
+	} else {
+		t.Logf("%d bytes a connection with both its ends", n)
 	}
 }
 
@@ -182,14 +172,25 @@ func lowestFree(t *testing.T) int {
 	return fd
 }
 
+// poll waits until enough is true.
+func poll(t *testing.T, what string, enough func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !enough(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Errorf("%s are left", what)
+			return
+		}
+	}
+}
+
 // TestNoLeaks runs against servers of every kind in turn: nothing may be left
 // of a run, however it went, and reconnecting must not gather anything.
 func TestNoLeaks(t *testing.T) {
-	round := func() {
+	round := func(over transport, rate float64) {
 		for _, handle := range []func(*session){
 			behave,
 			func(c *session) { c.request() },
-			(*session).reset,
+			func(c *session) { c.reset(); c.cut() },
 			func(c *session) {
 				if c.request() {
 					c.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
@@ -202,39 +203,35 @@ func TestNoLeaks(t *testing.T) {
 			},
 			(*session).drain,
 		} {
-			s := listen(t, "127.0.0.1:0", handle)
+			s := over.listen(t, "127.0.0.1:0", -1, handle)
 			cfg := testConfig(s.url)
-			cfg.Duration = 50 * time.Millisecond
+			cfg.Duration, cfg.Rate = 20*time.Millisecond, rate
 			run(t, cfg)
 			s.close()
 		}
 	}
-	round()
-	files, goroutines := openFiles(t), runtime.NumGoroutine()
-	runtime.GC()
-	before := memory()
-	round()
-	runtime.GC()
-	after := memory()
-	if got := openFiles(t); got > files {
-		t.Errorf("%d descriptors, %d before", got, files)
-	}
-	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), goroutines)
-			break
+	for _, over := range []transport{{"http", listenFor}, {"https", listenTLS}} {
+		round(over, 0)
+		files, goroutines := openFiles(t), runtime.NumGoroutine()
+		runtime.GC()
+		before := memory()
+		round(over, 0)
+		round(over, 1000)
+		poll(t, "descriptors", func() bool { return openFiles(t) <= files })
+		poll(t, "goroutines", func() bool { return runtime.NumGoroutine() <= goroutines })
+		runtime.GC()
+		if after := memory(); after.HeapAlloc > before.HeapAlloc+1<<20 {
+			t.Errorf("%s: %d bytes in use, %d before", over.name, after.HeapAlloc, before.HeapAlloc)
 		}
-	}
-	if after.HeapAlloc > before.HeapAlloc+1<<20 {
-		t.Errorf("%d bytes in use, %d before", after.HeapAlloc, before.HeapAlloc)
 	}
 }
 
 // TestTooManyFiles runs into the limit on open files, which is the whole process's,
 // so it is not parallel.
 func TestTooManyFiles(t *testing.T) {
-	t.Run("http", func(t *testing.T) { checkTooManyFiles(t, serve(t, behave)) })
-	t.Run("https", func(t *testing.T) { checkTooManyFiles(t, serveTLS(t, behave)) })
+	for _, over := range []transport{{"http", listenFor}, {"https", listenTLS}} {
+		checkTooManyFiles(t, over.serve(t, behave))
+	}
 }
 
 func checkTooManyFiles(t *testing.T, s *server) {

@@ -2,12 +2,13 @@ package load
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // paced answers like a server that works for about d.
@@ -40,8 +41,8 @@ func TestCounts(t *testing.T) {
 	if m.bytes != m.requests*uint64(len(okAnswer)) {
 		t.Errorf("%d bytes of %d answers of %d bytes", m.bytes, m.requests, len(okAnswer))
 	}
-	if busy := m.busiest.Seconds() / m.elapsed.Seconds(); busy <= 0 || busy > 1.1 {
-		t.Errorf("busy is %v", busy)
+	if m.busiest <= 0 || m.busiest > m.elapsed {
+		t.Errorf("busy for %v of %v", m.busiest, m.elapsed)
 	}
 }
 
@@ -70,98 +71,133 @@ func TestRequestBytes(t *testing.T) {
 	}
 }
 
-// eventually lets a busy machine spoil four runs of five. It is for claims about
-// time alone.
-func eventually(t *testing.T, run func() error) {
-	t.Helper()
-	for range 4 {
-		if run() == nil {
-			return
-		}
-	}
-	if err := run(); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestLittle checks mean latency and rate against each other, and against a
-// server that takes a known time.
+// TestLittle checks mean latency and rate against each other: no more connections
+// can have been busy than there are, and nearly all always were.
 func TestLittle(t *testing.T) {
 	t.Parallel()
-	s := serve(t, paced(5*time.Millisecond))
+	s := serve(t, paced(time.Millisecond))
 	cfg := testConfig(s.url)
-	cfg.Threads, cfg.Connections, cfg.Duration = 2, 16, 500*time.Millisecond
-	eventually(t, func() error {
-		result, err := run(t, cfg).Result()
-		if err != nil {
-			return err
-		}
-		l := result.Latency
-		if *l.P50 < 5000 || *l.P50 > *l.P90 || *l.P90 > *l.P99 || *l.P99 > *l.P999 || *l.P999 > *l.Max {
-			t.Errorf("percentiles %v %v %v %v %v, want 5000 us and more, in order", *l.P50, *l.P90, *l.P99, *l.P999, *l.Max)
-		}
-		if busy := result.QPS * *l.Mean / 1e6; busy < 14.5 || busy > 16.5 {
-			return fmt.Errorf("%v answers/s of %v us on average make %v connections, want 16", result.QPS, *l.Mean, busy)
-		}
-		return nil
-	})
+	cfg.Threads, cfg.Connections, cfg.Requests, cfg.Duration = 2, 16, 2000, time.Hour
+	result, err := run(t, cfg).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := result.Latency
+	if *l.P50 < 1000 || *l.P50 > *l.P90 || *l.P90 > *l.P99 || *l.P99 > *l.P999 || *l.P999 > *l.Max {
+		t.Errorf("percentiles %v %v %v %v %v, want 1000 us and more, in order", *l.P50, *l.P90, *l.P99, *l.P999, *l.Max)
+	}
+	if busy := result.QPS * *l.Mean / 1e6; busy < 8 || busy > 16.01 {
+		t.Errorf("%v answers/s of %v us on average make %v connections, want 16", result.QPS, *l.Mean, busy)
+	}
 }
 
-// TestStall has a server that answers nobody for 100 ms.
+// TestStall has a server that answers nobody for a while: all that waited for it
+// count, and wrk's correction adds what a closed loop has not sent meanwhile.
 func TestStall(t *testing.T) {
 	t.Parallel()
-	eventually(t, func() error {
-		var (
-			answering sync.RWMutex
-			once      sync.Once
-		)
-		s := serve(t, func(c *session) {
-			for c.request() {
-				if c.server.answers.Load() > 500 {
-					once.Do(func() {
-						answering.Lock()
-						time.Sleep(100 * time.Millisecond)
-						answering.Unlock()
-					})
-				}
-				time.Sleep(2 * time.Millisecond)
-				answering.RLock()
-				ok := c.answer(okAnswer)
-				answering.RUnlock()
-				if !ok {
-					return
+	const (
+		connections = 16
+		stall       = 100 * time.Millisecond
+	)
+	var once sync.Once
+	over := make(chan struct{})
+	s := serve(t, func(c *session) {
+		for c.request() {
+			if c.server.answers.Load() > 500 {
+				once.Do(func() { time.AfterFunc(stall, func() { close(over) }) })
+				<-over
+			}
+			if !c.answer(okAnswer) {
+				return
+			}
+		}
+	})
+	cfg := testConfig(s.url)
+	cfg.Connections, cfg.Requests, cfg.Duration = connections, 1000, time.Hour
+	m := run(t, cfg)
+	result, err := m.Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited := m.requests - m.raw.below(int((stall - stall/20).Microseconds())).count
+	if waited < connections/2 {
+		t.Errorf("%d of %d connections have waited for the server", waited, connections)
+	}
+	if l := result.Latency; *l.MeanWrk <= *l.Mean {
+		t.Errorf("mean is %v us, %v corrected: the stall is not in it", *l.Mean, *l.MeanWrk)
+	}
+}
+
+// TestClockStopsFirst wants the measured time to end before the first connection
+// is closed.
+func TestClockStopsFirst(t *testing.T) {
+	t.Parallel()
+	overBoth(t, func(t *testing.T, over transport) {
+		s := over.serve(t, behave)
+		cfg := testConfig(s.url)
+		cfg.Connections, cfg.Threads, cfg.Requests, cfg.Duration = 8, 3, 100, time.Hour
+		r, err := New(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loops, err := r.newLoops()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := r.measure(loops)
+		if err != nil || m.requests != 100 || m.elapsed != time.Duration(r.last.Load()) {
+			t.Errorf("%d requests in %v, the last at %v: %v", m.requests, m.elapsed, time.Duration(r.last.Load()), err)
+		}
+		var open int
+		for _, l := range loops {
+			for i := range l.conns {
+				if _, err := unix.FcntlInt(uintptr(l.conns[i].fd), unix.F_GETFD, 0); err == nil {
+					open++
 				}
 			}
-		})
-		defer s.close()
-		cfg := testConfig(s.url)
-		cfg.Connections, cfg.Duration = 16, 600*time.Millisecond
-		result, err := run(t, cfg).Result()
-		if err != nil {
-			return err
+			l.close()
 		}
-		l := result.Latency
-		switch {
-		case *l.P999 < 95_000 || *l.P999 > 200_000 || *l.Max < *l.P999:
-			return fmt.Errorf("p99.9 is %v us and the maximum %v us, want 100 ms", *l.P999, *l.Max)
-		case *l.P50 > 20_000:
-			return fmt.Errorf("median is %v us, want 2 ms or a little more", *l.P50)
-		case *l.MeanWrk < 1.2**l.Mean:
-			return fmt.Errorf("mean is %v us, %v corrected: the stall is not in it", *l.Mean, *l.MeanWrk)
+		if open != cfg.Connections {
+			t.Errorf("%d connections are open at the end, want %d", open, cfg.Connections)
 		}
-		return nil
 	})
 }
 
-// TestRates checks wrk's Req/Sec: the rate of one thread, taken at each tick in
+// TestLoops has more threads than any machine has processors: their connections
+// and their part of the rate are all there.
+func TestLoops(t *testing.T) {
+	t.Parallel()
+	s := serve(t, behave)
+	cfg := testConfig(s.url)
+	cfg.Threads, cfg.Connections = MaxThreads, MaxThreads+9
+	r, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loops, err := r.newLoops()
+	if err != nil {
+		t.Fatal(err)
+	}
+	threads, connections := 0, 0
+	for _, l := range loops {
+		threads += l.threads
+		connections += len(l.conns)
+		l.close()
+	}
+	if len(loops) > processors() || threads != cfg.Threads || connections != cfg.Connections {
+		t.Errorf("%d loops for %d threads with %d connections", len(loops), threads, connections)
+	}
+}
+
+// TestRates checks wrk's Req/Sec: the rate of one of two threads, taken at each tick in
 // which something completed, over the time since the last one.
 func TestRates(t *testing.T) {
 	t.Parallel()
-	l := &loop{runner: &Runner{}, threads: 1, counters: newCounters(Config{})}
+	l := &loop{runner: &Runner{}, threads: 2, counters: newCounters(Config{})}
 	for _, step := range []struct {
 		at       time.Duration
 		requests uint64
-	}{{100, 50}, {200, 150}, {300, 150}, {400, 150}, {500, 153}, {650, 198}} {
+	}{{100, 100}, {200, 300}, {300, 300}, {400, 300}, {500, 306}, {650, 396}} {
 		l.requests = step.requests
 		if err := l.tick(step.at * time.Millisecond); err != nil {
 			t.Fatal(err)
@@ -170,13 +206,13 @@ func TestRates(t *testing.T) {
 	var got []int
 	l.rates.each(func(v int, n uint64) bool {
 		got = append(got, v)
-		return n == 1
+		return n == 2
 	})
 	if want := []int{10, 300, 500, 1000}; !slices.Equal(got, want) {
 		t.Errorf("rates %v, want %v", got, want)
 	}
-	if done := l.runner.Completed(); done != 198 {
-		t.Errorf("Completed is %d, want 198", done)
+	if done := l.runner.Completed(); done != 396 {
+		t.Errorf("Completed is %d, want 396", done)
 	}
 }
 
@@ -191,25 +227,17 @@ func TestCancel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cancelled time.Time
 	go func() {
 		for runner.Completed() == 0 {
 			time.Sleep(time.Millisecond)
 		}
-		cancelled = time.Now()
 		cancel()
 	}()
 	m, err := runner.Run(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(cancelled); took > 500*time.Millisecond {
-		t.Errorf("stopped %v after it was told to", took)
-	}
 	checkServed(t, s, m, cfg.Connections, okAnswer)
-	if m.elapsed > 5*time.Second || m.elapsed < 50*time.Millisecond {
-		t.Errorf("measured for %v", m.elapsed)
-	}
 	if _, err := New(ctx, cfg); err == nil {
 		t.Error("New succeeded with a context that has ended")
 	}

@@ -125,7 +125,7 @@ func (l *loop) dispatch() error {
 		}
 		c.due = s.due()
 		s.next += s.interval
-		if err := l.begin(i); err != nil {
+		if err := l.issue(i); err != nil {
 			return err
 		}
 		now = l.now()

@@ -3,10 +3,17 @@ package load
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
+	"math/big"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -43,9 +50,76 @@ type session struct {
 	reader *bufio.Reader
 	// number counts connections from 0; New's own is -1.
 	number int64
-	// secure is what the session speaks over https; see secured.
+	// secure is what the session speaks over https.
 	secure *tls.Conn
 }
+
+// transport is how a test's server speaks.
+type transport struct {
+	name   string
+	listen func(t testing.TB, address string, first int64, handle func(*session)) *server
+}
+
+// overBoth runs a test over http and https.
+func overBoth(t *testing.T, test func(*testing.T, transport)) {
+	t.Helper()
+	for _, over := range []transport{{"http", listenFor}, {"https", listenTLS}} {
+		t.Run(over.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, over)
+		})
+	}
+}
+
+// serve is the function of the same name.
+func (o transport) serve(t testing.TB, handle func(*session)) *server {
+	t.Helper()
+	s := o.listen(t, "127.0.0.1:0", -1, handle)
+	t.Cleanup(s.close)
+	return s
+}
+
+// testCertificate is quicker to sign with than httptest's.
+var testCertificate = sync.OnceValue(func() tls.Certificate {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1)}, &x509.Certificate{}, key.Public(), key)
+	if err != nil {
+		panic(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+})
+
+// listenTLS is listenFor over https. When handle returns, the end is announced.
+func listenTLS(t testing.TB, address string, first int64, handle func(*session)) *server {
+	t.Helper()
+	cfg := &tls.Config{Certificates: []tls.Certificate{testCertificate()}}
+	s := listenFor(t, address, first, func(c *session) {
+		secure := tls.Server(c.TCPConn, cfg)
+		if secure.Handshake() != nil {
+			return
+		}
+		c.secure, c.reader = secure, bufio.NewReader(secure)
+		handle(c)
+		secure.Close()
+	})
+	s.url = strings.Replace(s.url, "http:", "https:", 1)
+	return s
+}
+
+// Write writes as the session speaks.
+func (c *session) Write(p []byte) (int, error) {
+	if c.secure != nil {
+		return c.secure.Write(p)
+	}
+	return c.TCPConn.Write(p)
+}
+
+// cut closes the connection without announcing the end, which http has no way
+// to.
+func (c *session) cut() { c.TCPConn.Close() }
 
 // okAnswer is what a server that behaves answers.
 const okAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n1234567890"
@@ -225,7 +299,7 @@ func testConfig(url string) Config {
 	return Config{URL: url, Connections: 2, Threads: 1, Duration: 200 * time.Millisecond, Timeout: 5 * time.Second}
 }
 
-// run measures for as long as cfg says, and makes sure that it ends when it should.
+// run measures for as long as cfg says, and makes sure that it ends no sooner.
 func run(t testing.TB, cfg Config) *Measurement {
 	t.Helper()
 	runner, err := New(context.Background(), cfg)
@@ -236,9 +310,69 @@ func run(t testing.TB, cfg Config) *Measurement {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if late := m.elapsed - cfg.Duration; late < 0 || late > time.Second {
+	if cfg.Requests == 0 && m.elapsed < cfg.Duration {
 		t.Errorf("run took %v, want %v", m.elapsed, cfg.Duration)
 	}
 	check(t, runner, m)
 	return m
+}
+
+// stepped is the only loop of a run that a test drives by hand, so that it can
+// look at everything between two steps, and let time pass.
+type stepped struct {
+	*loop
+	t *testing.T
+}
+
+// step finds cfg's server and connects.
+func step(t *testing.T, cfg Config) stepped {
+	t.Helper()
+	r, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stepRunner(t, r)
+}
+
+func stepRunner(t *testing.T, r *Runner) stepped {
+	t.Helper()
+	l, err := newLoop(r, 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.close)
+	if err := l.begin(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return stepped{l, t}
+}
+
+// until steps until enough is true. Its loop doesn't tick by itself.
+func (s stepped) until(what string, enough func() bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !enough(); {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%s: not in 20 s; errors %+v, %d requests", what, s.errors, s.requests)
+		}
+		s.lastTick = s.now()
+		if err := s.step(s.now(), s.now()+time.Millisecond); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// all says whether all connections are in that state.
+func (s stepped) all(state connState) func() bool {
+	return func() bool {
+		return !slices.ContainsFunc(s.conns, func(c conn) bool { return c.state != state })
+	}
+}
+
+// pass lets time pass and the loop notice.
+func (s stepped) pass(d time.Duration) {
+	s.t.Helper()
+	s.started = s.started.Add(-d)
+	if err := s.tick(s.now()); err != nil {
+		s.t.Fatal(err)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,10 +60,8 @@ func parseCgroup(b []byte, controller string) (v1, v2 string) {
 			v2 = parts[2]
 			continue
 		}
-		for name := range strings.SplitSeq(parts[1], ",") {
-			if name == controller {
-				v1 = parts[2]
-			}
+		if slices.Contains(strings.Split(parts[1], ","), controller) {
+			v1 = parts[2]
 		}
 	}
 	return v1, v2
@@ -81,21 +80,12 @@ func findMount(b []byte, fsType, controller string) (cgroupMount, bool) {
 		if !ok || len(fields) < 5 || len(super) < 3 || super[0] != fsType {
 			continue
 		}
-		if controller != "" && !hasOption(super[2], controller) {
+		if controller != "" && !slices.Contains(strings.Split(super[2], ","), controller) {
 			continue
 		}
 		return cgroupMount{root: unescape(fields[3]), point: unescape(fields[4])}, true
 	}
 	return cgroupMount{}, false
-}
-
-func hasOption(options, want string) bool {
-	for o := range strings.SplitSeq(options, ",") {
-		if o == want {
-			return true
-		}
-	}
-	return false
 }
 
 // unescape undoes the kernel's octal escapes of white space in mountinfo.

@@ -68,7 +68,7 @@ func parseCPUInfo(b []byte) (cpuInfo, error) {
 		}
 		key, value, ok := bytes.Cut(line, []byte{':'})
 		name := string(bytes.TrimSpace(key))
-		if !ok || !cpuInfoKeys[name] {
+		if !ok || !cpuInfoKeys[name] || len(value) > maxValueBytes {
 			continue
 		}
 		if name == "processor" && block[name] != "" {
@@ -102,6 +102,10 @@ func (c cpuInfo) fill(common rawProcessor) {
 		}
 	}
 }
+
+// maxValueBytes is more than the kernel writes in a line: all the flags of an x86
+// CPU are under 3000 bytes.
+const maxValueBytes = 8 << 10
 
 var cpuInfoKeys = map[string]bool{
 	"processor": true, "BogoMIPS": true, "bogomips": true,

@@ -3,7 +3,6 @@ package machine
 import (
 	"os"
 	"testing"
-	"time"
 )
 
 // The tests in this file look at the system they run on.
@@ -28,10 +27,8 @@ func BenchmarkDetect(b *testing.B) {
 
 func TestMeasureMHz(t *testing.T) {
 	t.Parallel()
-	start := time.Now()
-	mhz := MeasureMHz()
-	if mhz < 200 || mhz > 10_000 {
+	// A busy machine makes it less, nothing makes it more.
+	if mhz := MeasureMHz(); mhz <= 0 || mhz > 10_000 {
 		t.Errorf("MeasureMHz = %.0f", mhz)
 	}
-	t.Logf("%.0f MHz in %s", mhz, time.Since(start))
 }

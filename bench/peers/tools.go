@@ -38,7 +38,7 @@ func findTools(ctx context.Context) (tools, error) {
 		*path = found
 	}
 	if err := errors.Join(missing...); err != nil {
-		return tools{}, &proxycheck.HintError{Err: err, Hint: installHint}
+		return tools{}, &proxycheck.HintError{Err: err, Advice: installHint}
 	}
 	// wrk prints its version with exit code 1, among its usage.
 	text, _ := exec.CommandContext(ctx, t.wrk, "-v").CombinedOutput()
@@ -116,7 +116,7 @@ func modules(dir string, names ...string) ([]string, error) {
 	for i, name := range names {
 		paths[i] = filepath.Join(dir, name)
 		if _, err := os.Stat(paths[i]); err != nil {
-			return nil, &proxycheck.HintError{Err: fmt.Errorf("find module of nginx: %w", err), Hint: installHint}
+			return nil, &proxycheck.HintError{Err: fmt.Errorf("find module of nginx: %w", err), Advice: installHint}
 		}
 	}
 	return paths, nil
@@ -129,8 +129,8 @@ func buildArmrepro(ctx context.Context, dir string) (string, error) {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", &proxycheck.HintError{
-			Err:  fmt.Errorf("build armrepro: %w: %s", err, strings.TrimSpace(string(text))),
-			Hint: "run this inside the source tree, or name a built program with --armrepro",
+			Err:    fmt.Errorf("build armrepro: %w: %s", err, strings.TrimSpace(string(text))),
+			Advice: "run this inside the source tree, or name a built program with --armrepro",
 		}
 	}
 	return path, nil

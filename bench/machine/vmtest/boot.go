@@ -15,7 +15,7 @@ import (
 
 // bootTime bounds a guest from power on to power off. It leaves room for init to
 // end a command that hangs, and to tell what it said.
-const bootTime = 4 * time.Minute
+const bootTime = 7 * time.Minute
 
 // boot starts a guest and returns what its console showed when it is off. Only
 // with firmware does a guest of this kind have ACPI and DMI; without, it has a

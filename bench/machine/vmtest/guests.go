@@ -11,7 +11,7 @@ const (
 // The commands that guests run.
 const (
 	describe = "armrepro machine --output json --explain"
-	measure  = "armrepro run --gateway builtin --duration 2s --warmup 0 --runs 1 --output json"
+	measure  = "armrepro run --gateway builtin --duration 4s --warmup 0 --runs 1 --output json"
 )
 
 // guest is a machine to boot and what armrepro has to say about it.
@@ -39,24 +39,21 @@ func (g guest) commands() []string {
 // identity is what a guest is known by. Empty means unknown.
 type identity struct {
 	Core, Product, Cloud, Instance, Hypervisor string
-	// The others are alike in all guests.
+	common
+}
+
+// common is what is alike in all guests.
+type common struct {
 	Container, Arch string
 	PageSize, Cores int
 	UsableCores     float64
 	Emulated        bool
 }
 
-// complete adds what is alike in all guests.
-func (i identity) complete() identity {
-	i.Container, i.Arch, i.PageSize = "none", guestArch, 4096
-	i.Cores, i.UsableCores, i.Emulated = guestCores, guestCores, true
-	return i
-}
-
 func identityOf(m machine.Machine) identity {
 	return identity{
 		m.CPU.Core, m.CPU.Product, m.Cloud, m.Instance, m.Hypervisor,
-		m.Container, m.Arch, m.PageSize, m.Cores, m.UsableCores, m.Emulated,
+		common{m.Container, m.Arch, m.PageSize, m.Cores, m.UsableCores, m.Emulated},
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // commandTime bounds each command; emulated processors are slow.
-const commandTime = 90 * time.Second
+const commandTime = 3 * time.Minute
 
 func main() {
 	if err := run(); err != nil {
