@@ -60,8 +60,6 @@ func microseconds(us float64) string { return milliseconds(us / 1000) }
 // percent prints a share, and CPU time in cores as percent of one.
 func percent(share float64) string { return fixed(share*100, 1) + " %" }
 
-func ratio(r float64) string { return fixed(r, 2) + "×" }
-
 func count(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // size prints bytes in the largest binary unit that leaves a figure of 1 or

@@ -96,7 +96,7 @@ func referenceGrid(r bench.Result, s bench.ScenarioResult, all []reference) grid
 		cells := []string{
 			ref.cpu, known(ref.apisix), fixed(ref.qps, 0),
 			positive(ref.latencyMs, milliseconds),
-			year(ref.published),
+			strings.Split(ref.published, "-")[0], // the year
 		}
 		if unlike == "" {
 			cells = append(cells, join(" ", ratioTo(s, ref), notes.marks(caveats(r, ref))))
@@ -132,11 +132,6 @@ func (f *footnotes) marks(notes []string) string {
 }
 
 func letter(i int) string { return string(rune('a' + i%26)) }
-
-func year(date string) string {
-	y, _, _ := strings.Cut(date, "-")
-	return y
-}
 
 // unlike says why no ratio of s to any published figure makes sense; empty if one
 // does.
@@ -174,7 +169,7 @@ func ratioTo(s bench.ScenarioResult, ref reference) string {
 	if ref.standing != "published" {
 		return "n/a"
 	}
-	return ratio(*s.QPS / ref.qps)
+	return fixed(*s.QPS/ref.qps, 2) + "×"
 }
 
 // caveats say how the measurement of ref was another one than that of r.

@@ -96,19 +96,12 @@ func runsMark(r bench.Result, s bench.ScenarioResult) string {
 		return ""
 	}
 	text := fmt.Sprintf("%d of %s measured", whole, plural(r.Settings.Runs, "run"))
-	for i := range s.Runs {
-		text = join(", ", text, cut(&s.Runs[i], r.Settings.DurationS))
+	for _, run := range s.Runs {
+		if run.Cut {
+			text += fmt.Sprintf(", one cut after %s of %s (not in the average)", fixed(run.Seconds, 1), seconds(r.Settings.DurationS))
+		}
 	}
 	return text
-}
-
-// cut says how far a run came that was to last so many seconds; empty if it is
-// whole.
-func cut(run *bench.Run, lasts float64) string {
-	if !run.Cut {
-		return ""
-	}
-	return fmt.Sprintf("one cut after %s of %s (not in the average)", fixed(run.Seconds, 1), seconds(lasts))
 }
 
 // newRow is a row with one cell a run, and with their average where there is one.

@@ -52,11 +52,9 @@ type fact struct {
 	value string
 }
 
-// layout prints one result, with the published figures to set beside it.
-type layout func(r bench.Result, references []grid)
-
-// writeEach prints each result, with a rule between one and the next.
-func writeEach(out *strings.Builder, results []bench.Result, opts Options, rule string, write layout) error {
+// writeEach lets write print each result, with the published figures to set beside
+// it, and puts a rule between one and the next.
+func writeEach(out *strings.Builder, results []bench.Result, opts Options, rule string, write func(bench.Result, []grid)) error {
 	for i, r := range results {
 		var references []grid
 		if opts.References {
