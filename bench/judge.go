@@ -51,12 +51,12 @@ func (j judge) judgeOpen(run *Run) {
 // judgeRun looks at any run, also one without the gateway.
 func (j judge) judgeRun(run *Run) {
 	if run.Requests == 0 {
-		j.warn(Warning{Code: NothingMeasured, Invalid: true, Hint: "see the errors of the run and the gateway's logs"},
-			"there is no complete answer")
+		j.warn(Warning{Code: NothingMeasured, Invalid: true, Hint: "check the errors of the run and the gateway's logs"},
+			"no complete answer arrived")
 		return
 	}
 	if e := run.Errors; e.Total() > 0 {
-		j.warn(Warning{Code: RunErrors, Invalid: true, Hint: "see the gateway's logs/error.log and access.log"},
+		j.warn(Warning{Code: RunErrors, Invalid: true, Hint: "check the gateway's logs/error.log and access.log"},
 			"errors: connect %d, read %d, write %d, timeout %d, status above 399 %d",
 			e.Connect, e.Read, e.Write, e.Timeout, e.Status)
 	}
@@ -82,7 +82,7 @@ func (j judge) judgeUpstream(run *Run) {
 	most := run.Requests + uint64(j.Settings.Connections) + run.Reconnects + run.Errors.Total()
 	if float64(given) > (1+otherUse)*float64(most) {
 		j.warn(Warning{Code: UpstreamShared, Hint: "stop whatever else sends requests to the upstream's port, such as a mirroring plugin"},
-			"the upstream gave %d answers to %d requests: somebody else uses it", given, run.Requests)
+			"the upstream gave %d answers to %d requests, so something else sends it requests", given, run.Requests)
 	}
 }
 
@@ -95,7 +95,7 @@ func (j judge) judgeGenerator(run *Run) {
 
 func (j judge) judgeReconnects(run *Run) {
 	if float64(run.Reconnects) > reconnectLimit*float64(run.Requests) {
-		j.warn(Warning{Code: ManyReconnects, Hint: "see keepalive_requests in the gateway's nginx.conf: opening connections is part of the figure"},
+		j.warn(Warning{Code: ManyReconnects, Hint: "raise keepalive_requests in the gateway's nginx.conf: opening connections is part of the figure"},
 			"the server closed %d connections in %d requests", run.Reconnects, run.Requests)
 	}
 }
@@ -103,7 +103,7 @@ func (j judge) judgeReconnects(run *Run) {
 // judgeBusy looks for a generator that measured itself.
 func (j judge) judgeBusy(run *Run) {
 	if run.Busy != nil && *run.Busy > busyLimit && run.Seconds >= busySeconds {
-		j.warn(Warning{Code: GeneratorBusy, Hint: "use more --threads: the figures may be the generator's own"},
+		j.warn(Warning{Code: GeneratorBusy, Hint: "use more --threads: the generator may limit the figures"},
 			"a thread of the load generator was busy for %.0f %% of the time", 100**run.Busy)
 	}
 }
@@ -119,7 +119,7 @@ func (j judge) judgeLoad(run *Run) {
 		return
 	}
 	if q := run.QPS * *run.Latency.Mean / 1e6; math.Abs(q-n) > littleLimit*n {
-		j.warn(Warning{Code: LittlesLaw, Hint: "look for reconnects, or a generator short of CPU: no latency includes that time"},
+		j.warn(Warning{Code: LittlesLaw, Hint: "look for reconnects, or a generator short of CPU: latency does not include that time"},
 			"QPS times mean latency gives %.1f requests in flight on %.0f connections", q, n)
 	}
 }
@@ -129,24 +129,27 @@ func (j judge) judgeRate(run *Run) {
 	// Nobody misses what was not due yet while connections were opened.
 	if float64(run.Unsent) > (1-rateLimit)*run.Rate*run.Seconds {
 		j.warn(Warning{Code: RateMissed, Hint: "use a lower --rate or more --connections: the latencies are those of a growing queue"},
-			"the rate was %.0f requests/s of %.0f, and %d requests were never sent", run.QPS, run.Rate, run.Unsent)
+			"the generator reached %.0f of %.0f requests/s and never sent %d requests", run.QPS, run.Rate, run.Unsent)
 	}
 }
 
 // judgeCeiling looks for an upstream that was part of the limit.
 func (j judge) judgeCeiling(run *Run) {
 	if c := j.Control; c != nil && !c.Cut && c.QPS > 0 && run.QPS > ceilingLimit*c.QPS {
-		j.warn(Warning{Code: UpstreamCeiling, Hint: "use a machine with more cores: upstream and generator may be part of the limit"},
-			"the gateway reached %.0f %% of what the upstream does without it", 100*run.QPS/c.QPS)
+		j.warn(Warning{Code: UpstreamCeiling, Hint: "use a machine with more cores: upstream and generator may limit the figure"},
+			"the gateway reached %.0f %% of the upstream's rate without it", 100*run.QPS/c.QPS)
 	}
 }
 
 // workers is how many workers are known to run; 0 if unknown.
-func (r *Result) workers() float64 {
-	if r.Gateway.Workers == nil {
+func (r *Result) workers() float64 { return float64(known(r.Gateway.Workers)) }
+
+// known is *v, or 0 if that is unknown.
+func known[T int | float64](v *T) T {
+	if v == nil {
 		return 0
 	}
-	return float64(*r.Gateway.Workers)
+	return *v
 }
 
 // judgeIdle looks for workers that had too little to do.
@@ -155,12 +158,8 @@ func (j judge) judgeIdle(run *Run) {
 	if run.CPU.Gateway == nil || n == 0 {
 		return
 	}
-	used := *run.CPU.Gateway
-	if run.CPU.GatewayWait != nil {
-		used += *run.CPU.GatewayWait
-	}
-	if used/n < idleLimit {
-		j.warn(Warning{Code: GatewayIdle, Invalid: true, Hint: "compare the CPU figures: too few connections, or a slow generator or upstream"},
+	if used := *run.CPU.Gateway + known(run.CPU.GatewayWait); used/n < idleLimit {
+		j.warn(Warning{Code: GatewayIdle, Invalid: true, Hint: "use more --connections, or look for a slow generator or upstream in the CPU figures"},
 			"the gateway's workers were idle for %.0f %% of the time, so something else was the limit", 100*(1-used/n))
 	}
 }
@@ -172,8 +171,8 @@ func (j judge) judgeWait(run *Run) {
 	if n == 0 || run.CPU.GatewayWait == nil || run.CPU.Others == nil {
 		j.unchecked(GatewayDisturbed, "the workers' wait for a core, or the CPU time of other processes, is unknown")
 	} else if share := j.othersPart(run) / n; share > disturbedLimit {
-		j.warn(Warning{Code: GatewayDisturbed, Disturbed: true, Hint: "stop what else runs on this machine, and measure again"},
-			"the gateway's workers waited for %.0f %% of the time while other processes had their cores (%.2f cores in all)", 100*share, *run.CPU.Others)
+		j.warn(Warning{Code: GatewayDisturbed, Disturbed: true, Hint: "stop the other programs on this machine, and measure again"},
+			"other processes kept the gateway's workers waiting for %.0f %% of the time and used %.2f cores in all", 100*share, *run.CPU.Others)
 		return
 	}
 	if n > 0 && run.Rate == 0 && run.CPU.GatewayWait != nil && *run.CPU.GatewayWait/n > starvedLimit {
@@ -186,20 +185,13 @@ func (j judge) judgeWait(run *Run) {
 // no longer than those ran, and no more than their share of what competes for the
 // workers' cores. Pinned workers don't share them with the run's own processes.
 func (j judge) othersPart(run *Run) float64 {
-	others := *run.CPU.Others
+	n, others := j.workers(), *run.CPU.Others
 	if others <= 0 {
 		return 0
 	}
-	competing := others
+	competing := others + known(run.CPU.Gateway)*(n-1)/n
 	if p := j.Settings.Pins; p == nil || p.Gateway == "" {
-		for _, own := range []*float64{run.CPU.Upstream, run.CPU.Load, run.CPU.Etcd} {
-			if own != nil {
-				competing += *own
-			}
-		}
-	}
-	if n := j.workers(); run.CPU.Gateway != nil {
-		competing += *run.CPU.Gateway * (n - 1) / n
+		competing += known(run.CPU.Upstream) + known(run.CPU.Load) + known(run.CPU.Etcd)
 	}
 	return min(others, *run.CPU.GatewayWait*others/competing)
 }

@@ -2,6 +2,7 @@
 package bench
 
 import (
+	"slices"
 	"time"
 
 	"armrepro/bench/fitness"
@@ -197,3 +198,23 @@ const (
 	// Invalid figures are compared with nothing.
 	Invalid Verdict = "invalid"
 )
+
+// Standing is the verdict, or a worse one where the warnings ask for that.
+// A verdict that is none is invalid.
+func (r *Result) Standing() Verdict {
+	worst := r.Verdict
+	for _, w := range r.Warnings {
+		switch {
+		case w.Invalid:
+			return Invalid
+		case w.Disturbed && worst != Interrupted && worst != Invalid:
+			worst = Disturbed
+		case worst == Valid:
+			worst = ValidWithWarnings
+		}
+	}
+	if !slices.Contains([]Verdict{Valid, ValidWithWarnings, Disturbed, Interrupted}, worst) {
+		return Invalid
+	}
+	return worst
+}

@@ -99,7 +99,7 @@ func (r *runner) scenario(ctx context.Context, s Scenario) error {
 	}
 	m := &measuring{runner: r, title: s.Title, target: r.Gateway.URL() + s.Path, workers: r.countWorkers()}
 	if warmup := seconds(r.Settings.WarmupS); warmup > 0 {
-		if _, err := r.load(ctx, s.Title+", warm-up", m.config(warmup, r.Settings.Rate), nil); err != nil {
+		if _, err := r.load(ctx, s.Title+", warm-up", r.loadConfig(m.target, warmup, r.Settings.Rate), nil); err != nil {
 			return err
 		}
 	}
@@ -135,17 +135,10 @@ type measuring struct {
 
 // run measures once, with a closed loop if rate is 0.
 func (m *measuring) run(ctx context.Context, what string, rate float64) (*Run, error) {
-	cfg := m.config(seconds(m.Settings.DurationS), rate)
+	cfg := m.loadConfig(m.target, seconds(m.Settings.DurationS), rate)
 	run, err := m.load(ctx, m.title+", "+what, cfg, m.workers)
 	m.checkWorkers(m.workers)
 	return run, err
-}
-
-// config is that of a load on the scenario's route.
-func (m *measuring) config(lasts time.Duration, rate float64) load.Config {
-	cfg := m.loadConfig(m.target, lasts)
-	cfg.Rate = rate
-	return cfg
 }
 
 // maximum measures what a share of the maximum is a share of.
@@ -179,7 +172,7 @@ func (m *measuring) sweep(ctx context.Context) error {
 		return errNoMaximum
 	}
 	for _, share := range m.Settings.Sweep {
-		run, err := m.run(ctx, fmt.Sprintf("at %.0f%% of the maximum", 100*share), share*maximum)
+		run, err := m.run(ctx, fmt.Sprintf("at %.0f %% of the maximum", 100*share), share*maximum)
 		if run != nil {
 			m.into.Sweep = append(m.into.Sweep, SweepRun{Share: share, Run: *run})
 		}
@@ -193,7 +186,7 @@ func (m *measuring) sweep(ctx context.Context) error {
 // control loads the upstream directly.
 func (r *runner) control(ctx context.Context) error {
 	lasts := min(seconds(r.Settings.DurationS), controlLimit)
-	run, err := r.load(ctx, "without the gateway", r.loadConfig(r.UpstreamURL, lasts), []int{})
+	run, err := r.load(ctx, "without the gateway", r.loadConfig(r.UpstreamURL, lasts, 0), []int{})
 	r.result.Control = run
 	if err != nil {
 		return fmt.Errorf("load the upstream without the gateway: %w", err)
@@ -201,13 +194,14 @@ func (r *runner) control(ctx context.Context) error {
 	return nil
 }
 
-// loadConfig is a closed loop on url with the run's settings.
-func (r *runner) loadConfig(url string, lasts time.Duration) load.Config {
+// loadConfig is a load on url with the run's settings, a closed loop if rate is 0.
+func (r *runner) loadConfig(url string, lasts time.Duration, rate float64) load.Config {
 	return load.Config{
 		URL:         url,
 		Connections: r.Settings.Connections,
 		Threads:     r.Settings.Threads,
 		Duration:    lasts,
+		Rate:        rate,
 		Timeout:     seconds(r.Settings.TimeoutS),
 	}
 }

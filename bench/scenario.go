@@ -46,29 +46,33 @@ var scenarioName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
 // ReadScenario reads a scenario from YAML. Errors name the line and the key. An
 // unknown key is one: a misspelled one would measure something else.
 func ReadScenario(r io.Reader) (Scenario, error) {
-	text, err := io.ReadAll(io.LimitReader(r, maxScenario+1))
-	if err != nil {
-		return Scenario{}, fmt.Errorf("read scenario: %w", err)
-	}
-	if len(text) > maxScenario {
-		return Scenario{}, fmt.Errorf("read scenario: larger than %d bytes", maxScenario)
-	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return Scenario{}, fmt.Errorf("read scenario: %w", err)
-	}
-	if len(doc.Content) == 0 {
-		return Scenario{}, errors.New("read scenario: it is empty")
-	}
 	var s Scenario
-	lines, err := s.decode(doc.Content[0])
-	if err == nil {
-		err = s.check(lines)
-	}
-	if err != nil {
+	if err := s.read(r); err != nil {
 		return Scenario{}, fmt.Errorf("read scenario: %w", err)
 	}
 	return s, nil
+}
+
+func (s *Scenario) read(r io.Reader) error {
+	text, err := io.ReadAll(io.LimitReader(r, maxScenario+1))
+	if err != nil {
+		return err
+	}
+	if len(text) > maxScenario {
+		return fmt.Errorf("larger than %d bytes", maxScenario)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return err
+	}
+	if len(doc.Content) == 0 {
+		return errors.New("it is empty")
+	}
+	lines, err := s.decode(doc.Content[0])
+	if err != nil {
+		return err
+	}
+	return s.check(lines)
 }
 
 // decode fills in s and returns the line of each key.
@@ -121,12 +125,11 @@ func decodeValue(value *yaml.Node, field any) (want string, err error) {
 	case *[]string:
 		want = "a list of texts"
 	case *map[string]any:
-		want = "a mapping that JSON can hold: each key once and a text, no .nan or .inf"
-		defer func() {
-			if err == nil {
-				_, err = json.Marshal(*field)
-			}
-		}()
+		want = "a mapping that JSON can hold: keys are texts, each there once; no .nan or .inf"
+		if err = value.Decode(field); err == nil {
+			_, err = json.Marshal(*field)
+		}
+		return want, err
 	}
 	return want, value.Decode(field)
 }
@@ -146,7 +149,7 @@ func (s *Scenario) check(lines map[string]int) error {
 	case len(s.Route) == 0:
 		return fmt.Errorf("line %d: route: it is empty", lines["route"])
 	case s.Route["upstream"] != nil:
-		return fmt.Errorf("line %d: route: remove upstream, which the run fills in with its own", lines["route"])
+		return fmt.Errorf("line %d: route: remove upstream; the run fills in its own", lines["route"])
 	}
 	s.Title = cmp.Or(s.Title, s.Name)
 	return nil

@@ -1,9 +1,6 @@
 package bench
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // Complete are the runs that lasted their whole time.
 func Complete(runs []Run) []Run {
@@ -13,36 +10,38 @@ func Complete(runs []Run) []Run {
 // Spread is how far a figure of the complete runs differs: (max - min) / mean. It
 // is nil for fewer than two runs, and where one has no such figure.
 func Spread(runs []Run, figure func(*Run) *float64) *float64 {
-	runs = Complete(runs)
-	m := Mean(runs, figure)
-	if len(runs) < 2 || m == nil || *m <= 0 {
-		return nil
+	list := figures(runs, figure)
+	if m := Mean(runs, figure); len(list) > 1 && *m > 0 {
+		return new((slices.Max(list) - slices.Min(list)) / *m)
 	}
-	low, high := math.Inf(1), math.Inf(-1)
-	for i := range runs {
-		v := *figure(&runs[i])
-		low, high = min(low, v), max(high, v)
-	}
-	s := (high - low) / *m
-	return &s
+	return nil
 }
 
 // Mean is that of a figure of the complete runs. It is nil without a run, and where
 // one has no such figure: a mean over the others would pass for one over all.
 func Mean(runs []Run, figure func(*Run) *float64) *float64 {
-	runs = Complete(runs)
-	if len(runs) == 0 {
+	list := figures(runs, figure)
+	if len(list) == 0 {
 		return nil
 	}
 	var mean float64
-	for i := range runs {
-		v := figure(&runs[i])
+	for _, v := range list {
+		mean += v / float64(len(list))
+	}
+	return &mean
+}
+
+// figures are a figure of each complete run; none where one has no such figure.
+func figures(runs []Run, figure func(*Run) *float64) []float64 {
+	var list []float64
+	for _, run := range Complete(runs) {
+		v := figure(&run)
 		if v == nil {
 			return nil
 		}
-		mean += *v / float64(len(runs))
+		list = append(list, *v)
 	}
-	return &mean
+	return list
 }
 
 // Throughput is the run's QPS, as a figure of Mean and Spread.

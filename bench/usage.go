@@ -41,8 +41,7 @@ func (p processes) usage(root fs.FS) usage {
 	}
 	if t, err := fitness.ReadCPUTimesOf(root, p.cpus); err == nil {
 		// The interrupts of the loopback are the run's own.
-		busy := t.Busy - t.IRQ + t.Steal
-		u.busy = &busy
+		u.busy = new(t.Busy - t.IRQ + t.Steal)
 	}
 	return u
 }
@@ -69,8 +68,7 @@ func difference[T ~int64 | ~uint64](from, to *T) *T {
 	if from == nil || to == nil || *to < *from {
 		return nil
 	}
-	d := *to - *from
-	return &d
+	return new(*to - *from)
 }
 
 // since fills in run's CPU with what was used between before and u.
@@ -81,8 +79,7 @@ func (u usage) since(before usage, workers []int, run *Run) {
 		if d == nil || elapsed <= 0 {
 			return nil
 		}
-		c := d.Seconds() / elapsed
-		return &c
+		return new(d.Seconds() / elapsed)
 	}
 	cpu := &run.CPU
 	cpu.Gateway = cores(before.gateway, u.gateway)
@@ -115,8 +112,7 @@ func rest(busy *float64, own []*float64) *float64 {
 		}
 		left -= *used
 	}
-	left = max(0, left)
-	return &left
+	return new(max(0, left))
 }
 
 // peakRSS fills in run's memory.

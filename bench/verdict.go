@@ -110,26 +110,15 @@ func (r *Result) Judge(scenarios int) {
 	case whole:
 		r.Warn(Warning{
 			Code: NoCeiling,
-			Text: "the run without the gateway was not finished, so how much the upstream can answer is unknown",
+			Text: "the run without the gateway did not finish, so the ceiling is unknown",
 			Hint: "let the measurement run to its end",
 		})
 	}
-	r.Verdict = r.verdict(whole)
-}
-
-// verdict is that of the worst warning.
-func (r *Result) verdict(whole bool) Verdict {
-	switch {
-	case slices.ContainsFunc(r.Warnings, func(w Warning) bool { return w.Invalid }):
-		return Invalid
-	case !whole:
-		return Interrupted
-	case slices.ContainsFunc(r.Warnings, func(w Warning) bool { return w.Disturbed }):
-		return Disturbed
-	case len(r.Warnings) > 0:
-		return ValidWithWarnings
+	r.Verdict = Valid
+	if !whole {
+		r.Verdict = Interrupted
 	}
-	return Valid
+	r.Verdict = r.Standing()
 }
 
 // whole says whether every run of so many scenarios is complete.
@@ -152,7 +141,7 @@ func (r *Result) judgeSettings() {
 		r.Warn(Warning{
 			Code: KeepalivePool,
 			Text: fmt.Sprintf("the gateway keeps %d connections to its upstream open, fewer than the %d of the load", pool, s.Connections),
-			Hint: "use fewer --connections, or opening connections is part of the figure",
+			Hint: "use fewer --connections: opening connections is part of the figure",
 		})
 	}
 	if s.DurationS < shortSeconds {
@@ -188,13 +177,7 @@ func (r *Result) judgeScenario(s *ScenarioResult) {
 
 // judgeSpread looks at how far the runs of a scenario agree.
 func (j judge) judgeSpread(runs []Run) {
-	var qps, latency float64
-	if s := Spread(runs, (*Run).Throughput); s != nil {
-		qps = *s
-	}
-	if s := Spread(runs, (*Run).AverageLatency); s != nil {
-		latency = *s
-	}
+	qps, latency := known(Spread(runs, (*Run).Throughput)), known(Spread(runs, (*Run).AverageLatency))
 	worst := max(qps/spreadLimit, latency/latencySpreadLimit)
 	if worst > 1 {
 		j.warn(Warning{

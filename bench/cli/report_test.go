@@ -47,7 +47,7 @@ func TestReport(t *testing.T) {
 		{name: "missing file", args: []string{"nosuch.json"}, code: exitFailed, stderr: "open nosuch.json"},
 		{name: "directory", args: []string{"testdata"}, code: exitFailed, stderr: "armrepro: read testdata: is a directory"},
 		{name: "no result", args: []string{"words.go"}, code: exitFailed, stderr: "read words.go: not JSON, line 1"},
-		{name: "empty stdin", args: []string{"-"}, code: exitFailed, stderr: "read standard input: not a result: nothing in it"},
+		{name: "empty stdin", args: []string{"-"}, code: exitFailed, stderr: "read standard input: not a result: the input is empty"},
 		{name: "later version", args: []string{"-"}, stdin: strings.Replace(string(text), "armrepro/v1", "armrepro/v2", 1),
 			code: exitFailed, stderr: "with the version of armrepro that wrote it"},
 		{name: "one of two is bad", args: []string{valid, "words.go"}, code: exitFailed, stderr: "read words.go"},

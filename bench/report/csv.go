@@ -70,7 +70,7 @@ func writeCSV(out *strings.Builder, results []bench.Result, _ Options) error {
 
 // csvRun is what one run measured.
 func csvRun(run *bench.Run) []string {
-	l, e := run.Latency, run.Errors
+	l := run.Latency
 	fields := []string{count(run.Requests), csvFloat(run.Seconds), csvFloat(run.QPS), count(run.Bytes), count(run.Reconnects),
 		csvFigure(run.Busy, csvFloat), csvPositive(run.Rate, csvFloat), csvPositive(run.Unsent, count)}
 	service := cmp.Or(run.Service, &load.Latency{})
@@ -78,14 +78,14 @@ func csvRun(run *bench.Run) []string {
 		service.Mean, service.P50, service.P90, service.P99, service.P999} {
 		fields = append(fields, csvFigure(v, csvFloat))
 	}
-	for _, n := range []uint64{e.Connect, e.Read, e.Write, e.Timeout, e.Status} {
+	for _, n := range failures(run) {
 		fields = append(fields, count(n))
 	}
 	for _, v := range []*float64{run.CPU.Gateway, run.CPU.GatewayWait, run.CPU.Upstream,
 		run.CPU.Load, run.CPU.Etcd, run.CPU.Steal} {
 		fields = append(fields, csvFigure(v, csvFloat))
 	}
-	for _, v := range []*uint64{run.RSS.Gateway, run.RSS.Upstream, run.RSS.Load, run.RSS.Etcd} {
+	for _, v := range memory(run) {
 		fields = append(fields, csvFigure(v, count))
 	}
 	return fields
@@ -95,10 +95,6 @@ func csvRun(run *bench.Run) []string {
 func csvContext(r bench.Result) []string {
 	m, g, s := r.Machine, r.Gateway, r.Settings
 	pins, openResty := cmp.Or(s.Pins, &bench.Pins{}), cmp.Or(g.OpenResty, &bench.OpenRestyInfo{})
-	var codes []string
-	for _, w := range r.Warnings {
-		codes = append(codes, w.Code)
-	}
 	return []string{
 		csvText(m.CPU.Product), csvText(m.CPU.Core), csvText(m.CPU.Vendor),
 		csvText(m.CPU.Implementer), csvText(m.CPU.Part), csvText(m.CPU.Variant), csvText(m.CPU.Revision),
@@ -111,7 +107,7 @@ func csvContext(r bench.Result) []string {
 		csvFloat(s.DurationS), csvFloat(s.WarmupS), strconv.Itoa(s.Connections), strconv.Itoa(s.Threads),
 		strconv.Itoa(s.Runs), strconv.Itoa(s.Workers), strconv.Itoa(s.Upstreams), csvFloat(s.TimeoutS),
 		csvText(pins.Gateway), csvText(pins.Upstream), csvText(pins.Load),
-		csvText(strings.Join(codes, " ")),
+		csvText(strings.Join(each(r.Warnings, func(w bench.Warning) string { return w.Code }), " ")),
 		csvText(r.Label), csvText(openResty.Version), csvText(openResty.Path), csvText(openResty.LuaJIT),
 	}
 }

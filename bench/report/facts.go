@@ -2,9 +2,11 @@ package report
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 
 	"armrepro/bench"
 	"armrepro/bench/fitness"
@@ -14,8 +16,9 @@ import (
 // machineSection is what the figures were measured on, as far as it moves
 // them.
 func machineSection(r bench.Result) section {
+	unchecked := each(r.Unchecked, func(u fitness.Unchecked) string { return u.Code })
 	facts := slices.Concat([]fact{{"label", r.Label}}, machineFacts(r.Machine),
-		[]fact{{"could not check", unchecked(r.Unchecked)}})
+		[]fact{{"could not check", strings.Join(unchecked, ", ")}})
 	return section{title: "Machine", facts: present(facts)}
 }
 
@@ -27,7 +30,7 @@ func present(facts []fact) []fact {
 func machineFacts(m machine.Machine) []fact {
 	var emulated string
 	if m.Emulated {
-		emulated = join(", ", "yes", m.EmulatedWhy)
+		emulated = "yes" + after(", ", m.EmulatedWhy)
 	}
 	return present([]fact{
 		{"product", known(m.CPU.Product)},
@@ -49,44 +52,30 @@ func machineFacts(m machine.Machine) []fact {
 	})
 }
 
-// unchecked lists the codes of the checks that could not be made.
-func unchecked(list []fitness.Unchecked) string {
-	var codes []string
-	for _, u := range list {
-		codes = append(codes, u.Code)
-	}
-	return strings.Join(codes, ", ")
-}
-
 // coreFact names the core, or each kind of several.
 func coreFact(c machine.CPU) string {
 	if len(c.Kinds) == 0 {
 		return known(c.CoreName())
 	}
-	var kinds []string
-	for _, k := range c.Kinds {
-		kinds = append(kinds, fmt.Sprintf("%d × %s", k.Count, known(k.CoreName())))
-	}
-	return strings.Join(kinds, ", ")
+	return strings.Join(each(c.Kinds, func(k machine.Kind) string {
+		return fmt.Sprintf("%d × %s", k.Count, known(k.CoreName()))
+	}), ", ")
 }
 
 // coresFact counts the cores, and says which of them could be used where that
 // is not all.
 func coresFact(m machine.Machine) string {
-	var limits []string
+	facts := []string{positive(m.Cores, strconv.Itoa)}
 	if m.UsableCores > 0 && m.UsableCores != float64(m.Cores) {
-		limits = append(limits, "usable "+shortest(m.UsableCores))
-		if m.Allowed != "" {
-			limits = append(limits, "allowed "+m.Allowed)
-		}
+		facts = append(facts, "usable "+shortest(m.UsableCores), after("allowed ", m.Allowed))
 		if m.QuotaCores > 0 {
-			limits = append(limits, "quota "+shortest(m.QuotaCores))
+			facts = append(facts, "quota "+shortest(m.QuotaCores))
 		}
 	}
 	if m.ThreadsPerCore > 1 {
-		limits = append(limits, fmt.Sprintf("%d threads a core", m.ThreadsPerCore))
+		facts = append(facts, fmt.Sprintf("%d threads a core", m.ThreadsPerCore))
 	}
-	return join(", ", append([]string{positive(m.Cores, strconv.Itoa)}, limits...)...)
+	return join(", ", facts...)
 }
 
 func frequency(f machine.Frequency) string {
@@ -112,15 +101,8 @@ func pageSize(n int) string {
 
 // midr is the evidence for the core's name; only Arm's cores have it.
 func midr(c machine.CPU) string {
-	var parts []string
-	for _, f := range []fact{
-		{"implementer", c.Implementer}, {"part", c.Part}, {"variant", c.Variant}, {"revision", c.Revision},
-	} {
-		if f.value != "" {
-			parts = append(parts, f.label+" "+f.value)
-		}
-	}
-	return strings.Join(parts, ", ")
+	return join(", ", after("implementer ", c.Implementer), after("part ", c.Part),
+		after("variant ", c.Variant), after("revision ", c.Revision))
 }
 
 // settingsSection is every choice that moves the numbers.
@@ -212,4 +194,58 @@ func loadFact(s bench.Settings) string {
 		return "open loop: fixed rate, " + rate(s.Rate) + " requests/sec"
 	}
 	return "closed loop: each connection waits for its response before sending again"
+}
+
+// WriteMachine prints what the machine is, one aligned line a fact, and then the
+// evidence.
+func WriteMachine(w io.Writer, m machine.Machine, evidence []machine.Evidence) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	for _, f := range append(machineFacts(m),
+		fact{"caches", caches(m.CPU.Caches)}, fact{"features", features(m)}, fact{"NUMA nodes", positive(m.NUMANodes, strconv.Itoa)},
+	) {
+		fmt.Fprintf(t, "%s\t%s\n", f.label, clean(orUnknown(f.value)))
+	}
+	if m.Emulated {
+		fmt.Fprint(t, "\ta result measured here is invalid\n")
+	}
+	if len(evidence) > 0 {
+		fmt.Fprintln(t)
+	}
+	for _, e := range evidence {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", e.Field, clean(orUnknown(known(e.Value))), clean(e.Why))
+	}
+	return t.Flush()
+}
+
+// orUnknown spells out the mark for what is missing.
+func orUnknown(value string) string {
+	if value == missing {
+		return "unknown"
+	}
+	return value
+}
+
+func caches(list []machine.Cache) string {
+	return known(strings.Join(each(list, func(c machine.Cache) string {
+		text := fmt.Sprintf("L%d", c.Level)
+		if c.Type == "data" || c.Type == "instruction" {
+			text += c.Type[:1]
+		}
+		text += " " + size(c.SizeBytes)
+		if c.SharedBy > 1 {
+			text += fmt.Sprintf(" (shared by %d)", c.SharedBy)
+		}
+		return text
+	}), ", "))
+}
+
+// features lists those that move a figure, and which of them are not there.
+func features(m machine.Machine) string {
+	if m.CPU.Features == nil {
+		return missing
+	}
+	absent := slices.DeleteFunc(slices.Clone(machine.FeatureNames(m.Arch)), func(name string) bool {
+		return slices.Contains(m.CPU.Features, name)
+	})
+	return join("; ", strings.Join(m.CPU.Features, " "), after("without ", strings.Join(absent, " ")))
 }

@@ -57,8 +57,9 @@ func validResult() bench.Result {
 			scenario("two-plugins", "single upstream + two plugins (limit-count, prometheus)",
 				run(12248.00, 1310), run(12271.99, 1300)),
 		},
-		Control: new(withoutGateway(run(52310.77, 301))),
-		Verdict: bench.Valid,
+		Control:  new(withoutGateway(run(52310.77, 301))),
+		Warnings: []bench.Warning{},
+		Verdict:  bench.Valid,
 	}
 }
 

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,13 +52,13 @@ func known(s string) string {
 // rate prints requests per second as wrk does.
 func rate(qps float64) string { return fixed(qps, 2) }
 
-// milliseconds prints microseconds in milliseconds.
-func milliseconds(us float64) string { return fixed(us/1000, 3) + " ms" }
+func milliseconds(ms float64) string { return fixed(ms, 3) + " ms" }
+
+// microseconds prints them in milliseconds.
+func microseconds(us float64) string { return milliseconds(us / 1000) }
 
 // percent prints a share, and CPU time in cores as percent of one.
 func percent(share float64) string { return fixed(share*100, 1) + " %" }
-
-func ratio(r float64) string { return fixed(r, 2) + "×" }
 
 func count(n uint64) string { return strconv.FormatUint(n, 10) }
 
@@ -92,22 +93,6 @@ func plural(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// ordinal prints 1st, 2nd, 3rd, …
-func ordinal(n int) string {
-	suffix := "th"
-	if n%100 < 11 || n%100 > 13 {
-		switch n % 10 {
-		case 1:
-			suffix = "st"
-		case 2:
-			suffix = "nd"
-		case 3:
-			suffix = "rd"
-		}
-	}
-	return strconv.Itoa(n) + suffix
-}
-
 // listed joins words as a sentence does: a, b or c.
 func listed(last string, words []string) string {
 	if n := len(words); n > 1 {
@@ -116,13 +101,25 @@ func listed(last string, words []string) string {
 	return strings.Join(words, "")
 }
 
+// each is the text of every item.
+func each[T any](list []T, text func(T) string) []string {
+	texts := make([]string, 0, len(list))
+	for _, item := range list {
+		texts = append(texts, text(item))
+	}
+	return texts
+}
+
+// after puts a prefix before s, unless s is empty.
+func after(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
 // join joins the parts that are not empty.
 func join(sep string, parts ...string) string {
-	var kept []string
-	for _, p := range parts {
-		if p != "" {
-			kept = append(kept, p)
-		}
-	}
+	kept := slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" })
 	return strings.Join(kept, sep)
 }

@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-
 	"armrepro/bench"
 )
 
-// markdownPrinter lays views out for an issue or a report. Footnotes are
-// numbered over all views, since they share the page.
+// markdownPrinter lays results out for an issue or a report. Footnotes are
+// numbered over all results, since they share the page.
 type markdownPrinter struct {
 	out   *strings.Builder
 	notes int
@@ -19,29 +17,29 @@ type markdownPrinter struct {
 // writeMarkdown prints each result as GitHub-flavored Markdown.
 func writeMarkdown(out *strings.Builder, results []bench.Result, opts Options) error {
 	p := &markdownPrinter{out: out}
-	return printViews(out, results, opts, "---", p.view)
+	return writeEach(out, results, opts, "---", p.result)
 }
 
-func (p *markdownPrinter) view(v view) {
-	p.print("## %s\n", markdown(v.heading))
+func (p *markdownPrinter) result(r bench.Result, references []grid) {
+	p.print("## %s\n", markdown(heading(r)))
 	first := p.notes + 1
-	p.notes += len(v.warnings)
-	for _, g := range v.tables {
+	p.notes += len(r.Warnings)
+	for _, g := range tables(r) {
 		p.grid(g)
 	}
-	p.print("\n%s\n\n%s\n", markdown(v.control), markdown(v.legend))
-	p.print("\n**%s**", markdown(v.verdict))
-	for i := range v.warnings {
+	p.print("\n%s\n\n%s\n", markdown(controlLine(r)), markdown(legend(r)))
+	p.print("\n**%s**", markdown(verdict(r)))
+	for i := range r.Warnings {
 		p.print(" [^%d]", first+i)
 	}
 	p.print("\n")
-	for _, g := range v.references {
+	for _, g := range references {
 		p.grid(g)
 	}
-	for _, s := range v.sections {
+	for _, s := range sections(r) {
 		p.section(s)
 	}
-	for i, w := range v.warnings {
+	for i, w := range r.Warnings {
 		p.print("\n[^%d]: %s", first+i, markdown(join(": ", w.Code, w.Text)))
 		if w.Hint != "" {
 			p.print(" — %s", markdown(w.Hint))
@@ -76,7 +74,6 @@ func (p *markdownPrinter) grid(g grid) {
 
 func markdownTable(g grid) string {
 	t := newTable(g, "&emsp;", markdown, func(title string) string { return "**" + markdown(title) + "**" })
-	t.Style().Format = table.FormatOptions{}
 	t.Style().Markdown.PadContent = true
 	return t.RenderMarkdown()
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,10 +46,10 @@ func Read(r io.Reader) ([]bench.Result, error) {
 		return nil, err
 	}
 	if len(data) > MaxBytes {
-		return nil, fmt.Errorf("more than %s, too large for a result", size(MaxBytes))
+		return nil, fmt.Errorf("too large for a result: more than %s", size(MaxBytes))
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, errors.New("not a result: nothing in it")
+		return nil, errors.New("not a result: the input is empty")
 	}
 	// Into plain float64 first: numbers out of all range end here.
 	var doc any
@@ -115,7 +116,7 @@ func check(doc any) error {
 	case n == 0:
 		return nil
 	case n > most:
-		return fmt.Errorf("%s; and %d more", strings.Join(faults[:most], "; "), n-most)
+		faults = append(faults[:most], fmt.Sprintf("and %d more", n-most))
 	}
 	return errors.New(strings.Join(faults, "; "))
 }
@@ -155,19 +156,14 @@ func collect(err *jsonschema.ValidationError, faults *[]string) {
 func location(path []string) string {
 	var b strings.Builder
 	for _, p := range path {
-		switch _, err := strconv.Atoi(p); {
-		case err == nil:
+		if _, err := strconv.Atoi(p); err == nil {
 			b.WriteString("[" + p + "]")
-		case b.Len() > 0:
+		} else {
 			b.WriteString("." + p)
-		default:
-			b.WriteString(p)
 		}
 	}
-	if b.Len() == 0 {
-		return "the document"
-	}
-	return clip(clean(b.String()), longestFault)
+	name := strings.TrimPrefix(b.String(), ".")
+	return cmp.Or(clip(clean(name), longestFault), "the document")
 }
 
 // resultSchema compiles the schema once.

@@ -23,13 +23,6 @@ type reference struct {
 	qps, latencyMs float64
 }
 
-// The settings of every published figure.
-const (
-	publishedConnections = 16
-	publishedWorkers     = 1
-	publishedUpstreams   = 1
-)
-
 // readReferences parses the published figures.
 func readReferences(data []byte) ([]reference, error) {
 	records, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
@@ -38,32 +31,21 @@ func readReferences(data []byte) ([]reference, error) {
 	}
 	var list []reference
 	for i, rec := range records[1:] {
-		field := func(name string) string {
-			column := slices.Index(records[0], name)
-			if column < 0 {
-				err = fmt.Errorf("no column %q", name)
-				return ""
-			}
-			return rec[column]
+		field := map[string]string{}
+		for column, name := range records[0] {
+			field[name] = rec[column]
 		}
-		number := func(name string) (v float64) {
-			if s := field(name); s != "" {
-				var bad error
-				v, bad = strconv.ParseFloat(s, 64)
-				err = cmp.Or(err, bad)
-			}
-			return v
-		}
-		ref := reference{
-			platform: field("platform"), cloud: field("cloud"), cpu: field("cpu"),
-			apisix: field("apisix"), scenario: field("scenario"),
-			published: field("published"), standing: field("standing"), note: field("note"),
-			qps: number("qps"), latencyMs: number("latency_ms"),
-		}
-		if err != nil {
+		qps, err := strconv.ParseFloat(field["qps"], 64)
+		latency, latencyErr := strconv.ParseFloat(cmp.Or(field["latency_ms"], "0"), 64)
+		if err := cmp.Or(err, latencyErr); err != nil {
 			return nil, fmt.Errorf("read published figures, line %d: %w", i+2, err)
 		}
-		list = append(list, ref)
+		list = append(list, reference{
+			platform: field["platform"], cloud: field["cloud"], cpu: field["cpu"],
+			apisix: field["apisix"], scenario: field["scenario"],
+			published: field["published"], standing: field["standing"], note: field["note"],
+			qps: qps, latencyMs: latency,
+		})
 	}
 	return list, nil
 }
@@ -113,8 +95,8 @@ func referenceGrid(r bench.Result, s bench.ScenarioResult, all []reference) grid
 		}
 		cells := []string{
 			ref.cpu, known(ref.apisix), fixed(ref.qps, 0),
-			positive(1000*ref.latencyMs, milliseconds),
-			year(ref.published),
+			positive(ref.latencyMs, milliseconds),
+			strings.Split(ref.published, "-")[0], // the year
 		}
 		if unlike == "" {
 			cells = append(cells, join(" ", ratioTo(s, ref), notes.marks(caveats(r, ref))))
@@ -151,11 +133,6 @@ func (f *footnotes) marks(notes []string) string {
 
 func letter(i int) string { return string(rune('a' + i%26)) }
 
-func year(date string) string {
-	y, _, _ := strings.Cut(date, "-")
-	return y
-}
-
 // unlike says why no ratio of s to any published figure makes sense; empty if one
 // does.
 func unlike(r bench.Result, s bench.ScenarioResult) string {
@@ -166,14 +143,15 @@ func unlike(r bench.Result, s bench.ScenarioResult) string {
 	case set.Rate > 0 || set.RateShare > 0:
 		return "the published figures are maxima, yours was measured at a fixed rate"
 	}
+	// The settings of every published figure.
 	var yours, theirs []string
 	for _, n := range []struct {
 		noun            string
 		ours, published int
 	}{
-		{"connection", set.Connections, publishedConnections},
-		{"worker", set.Workers, publishedWorkers},
-		{"upstream", set.Upstreams, publishedUpstreams},
+		{"connection", set.Connections, 16},
+		{"worker", set.Workers, 1},
+		{"upstream", set.Upstreams, 1},
 	} {
 		if n.ours != n.published {
 			yours = append(yours, plural(n.ours, n.noun))
@@ -191,7 +169,7 @@ func ratioTo(s bench.ScenarioResult, ref reference) string {
 	if ref.standing != "published" {
 		return "n/a"
 	}
-	return ratio(*s.QPS / ref.qps)
+	return fixed(*s.QPS/ref.qps, 2) + "×"
 }
 
 // caveats say how the measurement of ref was another one than that of r.

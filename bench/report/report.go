@@ -4,9 +4,11 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"armrepro/bench"
 )
@@ -29,14 +31,14 @@ const (
 	minWidth = 40
 )
 
-// writer prints results in one format.
-type writer func(out *strings.Builder, results []bench.Result, opts Options) error
+// format prints results in one way.
+type format struct {
+	name  string
+	write func(out *strings.Builder, results []bench.Result, opts Options) error
+}
 
 // formats is every format, in the order in which help names them.
-var formats = []struct {
-	name  string
-	write writer
-}{
+var formats = []format{
 	{"text", writeText},
 	{"markdown", writeMarkdown},
 	{"csv", writeCSV},
@@ -46,11 +48,7 @@ var formats = []struct {
 // Formats lists the names that Write takes, the default first. It takes md for
 // markdown, too.
 func Formats() []string {
-	names := make([]string, 0, len(formats))
-	for _, f := range formats {
-		names = append(names, f.name)
-	}
-	return names
+	return each(formats, func(f format) string { return f.name })
 }
 
 // Write prints results one after the other in the given format. It prints all
@@ -77,4 +75,27 @@ func Write(w io.Writer, format string, results []bench.Result, opts Options) err
 		return nil
 	}
 	return fmt.Errorf("unknown format %q; use %s", format, listed("or", Formats()))
+}
+
+// writeJSON prints one indented document: the result, or a list of several.
+func writeJSON(out *strings.Builder, results []bench.Result, _ Options) error {
+	var doc any = results
+	if len(results) == 1 {
+		doc = results[0]
+	}
+	var plain strings.Builder
+	enc := json.NewEncoder(&plain)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(doc); err != nil {
+		return err
+	}
+	// Left by encoding/json are runes that a terminal acts upon, such as the
+	// C1 control characters. They can only stand within strings. It escapes
+	// what stands for invalid UTF-8, but not the same rune when it reads that
+	// back.
+	out.WriteString(escaped(plain.String(), func(r rune) bool {
+		return r != '\n' && (unprintable(r) || r == utf8.RuneError)
+	}))
+	return nil
 }

@@ -1,10 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/dustin/go-humanize"
 
 	"armrepro/bench"
 	"armrepro/bench/load"
@@ -13,43 +16,47 @@ import (
 // scenarioGrid is the table of one scenario: a column for each run and their
 // average, as in the published tables.
 func scenarioGrid(r bench.Result, s bench.ScenarioResult) grid {
-	g := newGrid(r, s)
-	g.marks = marks(r, runsMark(r, s))
+	g := newGrid(r, s, runsMark(r, s))
 	g.groups = []group{{rows: averageRows(s)}}
 	if len(s.Runs) > 0 {
 		// The mean is there already, as the average.
 		g.groups[0].rows = slices.Concat(g.groups[0].rows, latencyRows(s.Runs, fromDue)[1:], errorRows(s.Runs))
 		if s.Runs[0].Service != nil {
-			g.groups = append(g.groups, group{title: "Latency, from when sent", rows: latencyRows(s.Runs, fromSent)})
+			g.groups = append(g.groups, group{"Latency, from when sent", latencyRows(s.Runs, fromSent)})
 		}
-		g.groups = append(g.groups,
-			group{title: "CPU, % of one core", rows: cpuRows(s.Runs)},
-			group{title: "Peak memory", rows: memoryRows(s.Runs)},
-		)
+		g.groups = append(g.groups, group{cpuTitle, cpuRows(s.Runs)}, group{"Peak memory", memoryRows(s.Runs)})
 		g.notes = []string{spreadLine(s.Runs)}
 	}
 	if s.Maximum != nil {
 		g.notes = append(g.notes, "Closed-loop maximum (100 %): "+rate(s.Maximum.QPS)+" requests/sec")
 	}
 	for i, run := range s.Runs {
-		name := ordinal(i + 1)
-		if run.Cut {
-			name += ", cut"
-		}
-		g.header = append(g.header, name)
+		g.header = append(g.header, column(humanize.Ordinal(i+1), run))
 	}
 	g.header = append(g.header, "Average")
 	return g
 }
 
-// newGrid is a table of s without its columns and rows.
-func newGrid(r bench.Result, s bench.ScenarioResult) grid {
+const cpuTitle = "CPU, % of one core"
+
+// column heads the column of a run.
+func column(name string, run bench.Run) string {
+	if run.Cut {
+		name += ", cut"
+	}
+	return name
+}
+
+// newGrid is a table of s without its columns and rows. missing says what of them
+// was not measured.
+func newGrid(r bench.Result, s bench.ScenarioResult, missing string) grid {
 	name := scenarioName(s)
 	return grid{
 		title:     join(": ", strings.ToUpper(name[:1])+name[1:], s.Title),
 		gateway:   gatewayName(r.Gateway),
 		notAPISIX: isBuiltin(r.Gateway),
 		setup:     setup(r),
+		marks:     marks(r, missing),
 		header:    []string{""},
 		words:     1,
 	}
@@ -77,7 +84,7 @@ func marks(r bench.Result, missing string) []string {
 		m = append(m, "INCOMPLETE: "+missing)
 	}
 	if !counts(r) && r.Verdict != bench.Interrupted {
-		m = append(m, strings.ToUpper(string(standing(r)))+": "+reasons(r))
+		m = append(m, strings.ToUpper(string(r.Standing()))+": "+reasons(r))
 	}
 	return m
 }
@@ -89,48 +96,58 @@ func runsMark(r bench.Result, s bench.ScenarioResult) string {
 		return ""
 	}
 	text := fmt.Sprintf("%d of %s measured", whole, plural(r.Settings.Runs, "run"))
-	for i := range s.Runs {
-		text = join(", ", text, cut(&s.Runs[i], r.Settings.DurationS))
+	for _, run := range s.Runs {
+		if run.Cut {
+			text += fmt.Sprintf(", one cut after %s of %s (not in the average)", fixed(run.Seconds, 1), seconds(r.Settings.DurationS))
+		}
 	}
 	return text
 }
 
-// cut says how far a run came that was to last so many seconds; empty if it is
-// whole.
-func cut(run *bench.Run, lasts float64) string {
-	if !run.Cut {
-		return ""
-	}
-	return fmt.Sprintf("one cut after %s of %s and in no average", fixed(run.Seconds, 1), seconds(lasts))
-}
-
-// newRow is a row with one cell a run, and the average last.
-func newRow(label string, runs []bench.Run, cell func(*bench.Run) string, average string) row {
-	cells := make([]string, 0, len(runs)+1)
+// newRow is a row with one cell a run, and with their average where there is one.
+func newRow(label string, runs []bench.Run, cell func(*bench.Run) string, average ...string) row {
+	var cells []string
 	for i := range runs {
 		cells = append(cells, cell(&runs[i]))
 	}
-	return row{label: label, cells: append(cells, average)}
+	return row{label, append(cells, average...)}
+}
+
+// figureRows are a row for each label, of the figures that of lists for a run.
+func figureRows[T any](runs []bench.Run, of func(*bench.Run) []*T, format func(T) string, labels ...string) []row {
+	var rows []row
+	for i, label := range labels {
+		rows = append(rows, newRow(label, runs, func(run *bench.Run) string { return figure(of(run)[i], format) }))
+	}
+	return rows
 }
 
 // averageRows are the two rows of the published tables, below the rate if that was
 // fixed, and above the plain mean if that tells something else.
 func averageRows(s bench.ScenarioResult) []row {
-	rows := append(rateRows(s.Runs),
-		newRow("Requests/sec", s.Runs, func(run *bench.Run) string { return rate(run.QPS) }, figure(s.QPS, rate)),
+	var rows []row
+	if len(s.Runs) > 0 && s.Runs[0].Rate > 0 {
+		rows = append(rows, rateRow(s.Runs))
+	}
+	rows = append(rows,
+		newRow("Requests/sec", s.Runs, throughput, figure(s.QPS, rate)),
 		newRow("Avg latency", s.Runs, func(run *bench.Run) string {
-			return figure(run.AverageLatency(), milliseconds)
-		}, figure(s.LatencyMs, func(ms float64) string { return milliseconds(ms * 1000) })),
+			return figure(run.AverageLatency(), microseconds)
+		}, figure(s.LatencyMs, milliseconds)),
 	)
 	if slices.ContainsFunc(s.Runs, meansDiffer) {
 		rows = append(rows, newRow("plain mean", s.Runs, func(run *bench.Run) string {
-			return figure(run.Latency.Mean, milliseconds)
-		}, figure(bench.Mean(s.Runs, plainMean), milliseconds)))
+			return figure(run.Latency.Mean, microseconds)
+		}, figure(bench.Mean(s.Runs, func(run *bench.Run) *float64 { return run.Latency.Mean }), microseconds)))
 	}
 	return rows
 }
 
-func plainMean(run *bench.Run) *float64 { return run.Latency.Mean }
+func throughput(run *bench.Run) string { return rate(run.QPS) }
+
+func rateRow(runs []bench.Run) row {
+	return newRow("Fixed rate", runs, func(run *bench.Run) string { return rate(run.Rate) })
+}
 
 // meansDiffer reports whether wrk's mean of a run is more than a tenth off the
 // plain one: a few stalls are most of it, then.
@@ -140,50 +157,31 @@ func meansDiffer(run bench.Run) bool {
 	return plain != nil && wrk != nil && math.Abs(*wrk-*plain) > tenth**plain
 }
 
-// rateRows say what the fixed rate was, if there was one.
-func rateRows(runs []bench.Run) []row {
-	if len(runs) == 0 || runs[0].Rate == 0 {
-		return nil
-	}
-	return []row{newRow("Fixed rate", runs, func(run *bench.Run) string { return rate(run.Rate) }, "")}
-}
-
 // sweepGrid is the table of a scenario's latency at shares of its maximum: a
-// column for each share.
+// column for each share. There is no average over different rates.
 func sweepGrid(r bench.Result, s bench.ScenarioResult) grid {
-	g := newGrid(r, s)
-	g.title += ", at shares of its maximum"
 	var runs []bench.Run
+	var header []string
 	for _, point := range s.Sweep {
-		name := shortest(100*point.Share) + " %"
-		if point.Run.Cut {
-			name += ", cut"
-		}
-		g.header = append(g.header, name)
+		header = append(header, column(shortest(100*point.Share)+" %", point.Run))
 		runs = append(runs, point.Run)
 	}
 	var missing string
 	if whole := len(bench.Complete(runs)); whole < len(r.Settings.Sweep) {
 		missing = fmt.Sprintf("%d of %s measured", whole, plural(len(r.Settings.Sweep), "share"))
 	}
-	g.marks = marks(r, missing)
+	g := newGrid(r, s, missing)
+	g.title += ", at shares of its maximum"
+	g.header = append(g.header, header...)
 	g.groups = []group{
-		{rows: []row{
-			newRow("Fixed rate", runs, func(run *bench.Run) string { return rate(run.Rate) }, ""),
-			newRow("Requests/sec", runs, func(run *bench.Run) string { return rate(run.QPS) }, ""),
-			newRow("never sent", runs, func(run *bench.Run) string { return count(run.Unsent) }, ""),
+		{"", []row{
+			rateRow(runs),
+			newRow("Requests/sec", runs, throughput),
+			newRow("never sent", runs, func(run *bench.Run) string { return count(run.Unsent) }),
 		}},
-		{title: "Latency, from when due", rows: latencyRows(runs, fromDue)},
-		{title: "Latency, from when sent", rows: latencyRows(runs, fromSent)},
-		{title: "CPU, % of one core", rows: []row{
-			newRow("gateway", runs, func(run *bench.Run) string { return figure(run.CPU.Gateway, percent) }, ""),
-		}},
-	}
-	for _, group := range g.groups {
-		for i := range group.rows {
-			// There is no average over different rates.
-			group.rows[i].cells = group.rows[i].cells[:len(runs)]
-		}
+		{"Latency, from when due", latencyRows(runs, fromDue)},
+		{"Latency, from when sent", latencyRows(runs, fromSent)},
+		{cpuTitle, figureRows(runs, cpu, percent, "gateway")},
 	}
 	return g
 }
@@ -196,73 +194,52 @@ func fromSent(run *bench.Run) *load.Latency { return run.Service }
 // latencyRows have no average: the mean of percentiles is the percentile of
 // nothing.
 func latencyRows(runs []bench.Run, of func(*bench.Run) *load.Latency) []row {
-	line := func(label string, get func(*load.Latency) *float64) row {
-		return newRow(label, runs, func(run *bench.Run) string {
-			if l := of(run); l != nil {
-				return figure(get(l), milliseconds)
-			}
-			return missing
-		}, "")
-	}
-	return []row{
-		line("mean", func(l *load.Latency) *float64 { return l.Mean }),
-		line("p50", func(l *load.Latency) *float64 { return l.P50 }),
-		line("p90", func(l *load.Latency) *float64 { return l.P90 }),
-		line("p99", func(l *load.Latency) *float64 { return l.P99 }),
-		line("p99.9", func(l *load.Latency) *float64 { return l.P999 }),
-		line("max", func(l *load.Latency) *float64 { return l.Max }),
-	}
+	return figureRows(runs, func(run *bench.Run) []*float64 {
+		l := cmp.Or(of(run), &load.Latency{})
+		return []*float64{l.Mean, l.P50, l.P90, l.P99, l.P999, l.Max}
+	}, microseconds, "mean", "p50", "p90", "p99", "p99.9", "max")
 }
 
 // errorRows are the kinds of errors that occurred in any run.
 func errorRows(runs []bench.Run) []row {
-	kinds := []struct {
-		label string
-		get   func(*bench.Run) uint64
-	}{
-		{"Connect errors", func(run *bench.Run) uint64 { return run.Errors.Connect }},
-		{"Read errors", func(run *bench.Run) uint64 { return run.Errors.Read }},
-		{"Write errors", func(run *bench.Run) uint64 { return run.Errors.Write }},
-		{"Timeouts", func(run *bench.Run) uint64 { return run.Errors.Timeout }},
-		{"Status above 399", func(run *bench.Run) uint64 { return run.Errors.Status }},
-	}
 	var rows []row
-	for _, k := range kinds {
-		if slices.ContainsFunc(runs, func(run bench.Run) bool { return k.get(&run) > 0 }) {
-			rows = append(rows, newRow(k.label, runs, func(run *bench.Run) string { return count(k.get(run)) }, ""))
+	for i, label := range []string{"Connect errors", "Read errors", "Write errors", "Timeouts", "Status above 399"} {
+		if slices.ContainsFunc(runs, func(run bench.Run) bool { return failures(&run)[i] > 0 }) {
+			rows = append(rows, newRow(label, runs, func(run *bench.Run) string { return count(failures(run)[i]) }))
 		}
 	}
 	return rows
 }
 
+func failures(run *bench.Run) []uint64 {
+	e := run.Errors
+	return []uint64{e.Connect, e.Read, e.Write, e.Timeout, e.Status}
+}
+
 func cpuRows(runs []bench.Run) []row {
-	line := func(label string, get func(bench.CPU) *float64) row {
-		return newRow(label, runs, func(run *bench.Run) string { return figure(get(run.CPU), percent) },
-			figure(bench.Mean(runs, func(run *bench.Run) *float64 { return get(run.CPU) }), percent))
+	rows := figureRows(runs, cpu, percent,
+		"gateway", "waits for a core", "upstream", "load", "etcd + armrepro", "others and steal", "steal")
+	for i := range rows {
+		mean := bench.Mean(runs, func(run *bench.Run) *float64 { return cpu(run)[i] })
+		rows[i].cells = append(rows[i].cells, figure(mean, percent))
 	}
-	return []row{
-		line("gateway", func(c bench.CPU) *float64 { return c.Gateway }),
-		line("waits for a core", func(c bench.CPU) *float64 { return c.GatewayWait }),
-		line("upstream", func(c bench.CPU) *float64 { return c.Upstream }),
-		line("load", func(c bench.CPU) *float64 { return c.Load }),
-		line("etcd + armrepro", func(c bench.CPU) *float64 { return c.Etcd }),
-		line("others and steal", func(c bench.CPU) *float64 { return c.Others }),
-		line("steal", func(c bench.CPU) *float64 { return c.Steal }),
-	}
+	return rows
+}
+
+func cpu(run *bench.Run) []*float64 {
+	c := run.CPU
+	return []*float64{c.Gateway, c.GatewayWait, c.Upstream, c.Load, c.Etcd, c.Others, c.Steal}
 }
 
 // memoryRows have no average: each figure is the peak since the process
 // started.
 func memoryRows(runs []bench.Run) []row {
-	line := func(label string, get func(bench.RSS) *uint64) row {
-		return newRow(label, runs, func(run *bench.Run) string { return figure(get(run.RSS), size) }, "")
-	}
-	return []row{
-		line("gateway", func(m bench.RSS) *uint64 { return m.Gateway }),
-		line("upstream", func(m bench.RSS) *uint64 { return m.Upstream }),
-		line("load", func(m bench.RSS) *uint64 { return m.Load }),
-		line("etcd + armrepro", func(m bench.RSS) *uint64 { return m.Etcd }),
-	}
+	return figureRows(runs, memory, size, "gateway", "upstream", "load", "etcd + armrepro")
+}
+
+func memory(run *bench.Run) []*uint64 {
+	m := run.RSS
+	return []*uint64{m.Gateway, m.Upstream, m.Load, m.Etcd}
 }
 
 // spreadLine says how far the runs were apart.

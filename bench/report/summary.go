@@ -21,7 +21,7 @@ func Summary(w io.Writer, r bench.Result) error {
 	lines := []string{heading(r)}
 	for i, s := range r.Scenarios {
 		if room := summaryLines - 2; len(lines) == room && i < len(r.Scenarios)-1 {
-			lines = append(lines, fmt.Sprintf("and %s more", plural(len(r.Scenarios)-i, "scenario")))
+			lines = append(lines, "and "+plural(len(r.Scenarios)-i, "more scenario"))
 			break
 		}
 		lines = append(lines, summaryLine(s))
@@ -39,7 +39,7 @@ func Summary(w io.Writer, r bench.Result) error {
 
 func summaryLine(s bench.ScenarioResult) string {
 	return fmt.Sprintf("%s: %s requests/s, avg latency %s (%s, spread %s)", scenarioName(s),
-		figure(s.QPS, rate), figure(s.LatencyMs, func(ms float64) string { return milliseconds(ms * 1000) }),
+		figure(s.QPS, rate), figure(s.LatencyMs, milliseconds),
 		plural(len(bench.Complete(s.Runs)), "run"), figure(bench.Spread(s.Runs, (*bench.Run).Throughput), percent))
 }
 
@@ -51,6 +51,6 @@ func summaryVerdict(r bench.Result) string {
 			codes = append(codes, w.Code)
 		}
 	}
-	word := strings.ReplaceAll(string(standing(r)), "-", " ")
+	word := strings.ReplaceAll(string(r.Standing()), "-", " ")
 	return join(": ", strings.ToUpper(word[:1])+word[1:], strings.Join(codes, ", "))
 }

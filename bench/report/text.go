@@ -25,7 +25,7 @@ var colors = map[bench.Verdict]string{
 	bench.Interrupted: red, bench.Invalid: red,
 }
 
-// textPrinter lays a view out for a terminal.
+// textPrinter lays results out for a terminal.
 type textPrinter struct {
 	out   *strings.Builder
 	width int
@@ -35,29 +35,29 @@ type textPrinter struct {
 // writeText prints each result as tables and lists for a terminal.
 func writeText(out *strings.Builder, results []bench.Result, opts Options) error {
 	p := &textPrinter{out, opts.Width, opts.Color}
-	return printViews(out, results, opts, strings.Repeat("═", p.width), p.view)
+	return writeEach(out, results, opts, strings.Repeat("═", p.width), p.result)
 }
 
-func (p *textPrinter) view(v view) {
-	p.lines(v.heading, 0, bold)
-	for _, g := range v.tables {
+func (p *textPrinter) result(r bench.Result, references []grid) {
+	p.lines(heading(r), 0, bold)
+	for _, g := range tables(r) {
 		p.out.WriteByte('\n')
 		p.grid(g)
 	}
 	p.out.WriteByte('\n')
-	p.lines(v.control, 0, "")
+	p.lines(controlLine(r), 0, "")
 	p.out.WriteByte('\n')
-	p.lines(v.legend, 0, "")
+	p.lines(legend(r), 0, "")
 	p.out.WriteByte('\n')
-	p.lines(v.verdict, 0, colors[v.standing])
-	for i, w := range v.warnings {
+	p.lines(verdict(r), 0, colors[r.Standing()])
+	for i, w := range r.Warnings {
 		p.warning(i+1, w)
 	}
-	for _, g := range v.references {
+	for _, g := range references {
 		p.out.WriteByte('\n')
 		p.reference(g)
 	}
-	for _, s := range v.sections {
+	for _, s := range sections(r) {
 		p.out.WriteByte('\n')
 		p.section(s)
 	}
@@ -128,16 +128,14 @@ func (p *textPrinter) grid(g grid) {
 // table renders a grid that fits. It is as wide as its head needs, if there is
 // room.
 func (p *textPrinter) table(g grid) string {
-	style := table.StyleLight
-	style.Format = table.FormatOptions{}
-	style.Size.WidthMin = tableWidth(g)
+	t := newTable(g, "  ", clean, clean)
+	width := tableWidth(t)
 	const borders = 4
 	for _, s := range []string{g.title, g.gateway, g.setup} {
-		style.Size.WidthMin = max(style.Size.WidthMin, min(text.StringWidth(clean(s))+borders, p.width))
+		width = max(width, min(text.StringWidth(clean(s))+borders, p.width))
 	}
-	t := newTable(g, "  ", clean, clean)
-	t.SetStyle(style)
-	t.SetTitle("%s", strings.Join(p.title(g, style.Size.WidthMin-borders), "\n"))
+	t.Style().Size.WidthMin = width
+	t.SetTitle("%s", strings.Join(p.title(g, width-borders), "\n"))
 	return t.Render()
 }
 
@@ -153,6 +151,8 @@ func newTable(g grid, indent string, safe, strong func(string) string) table.Wri
 		return r
 	}
 	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.Style().Format = table.FormatOptions{}
 	var right []table.ColumnConfig
 	for n := g.words + 1; n <= len(g.header); n++ {
 		right = append(right, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
@@ -198,7 +198,7 @@ func (p *textPrinter) title(g grid, width int) []string {
 // split cuts g into the fewest tables that fit into width, each with nearly the
 // same number of columns.
 func split(g grid, width int) []grid {
-	tooWide := func(part grid) bool { return tableWidth(part) > width }
+	tooWide := func(part grid) bool { return tableWidth(newTable(part, "  ", clean, clean)) > width }
 	for n := 1; ; n++ {
 		if parts := deal(g, n); n >= len(g.header)-1 || !slices.ContainsFunc(parts, tooWide) {
 			return parts
@@ -219,8 +219,8 @@ func deal(g grid, n int) []grid {
 			cutGroup := group{title: old.title}
 			for _, r := range old.rows {
 				// Few rows have an average.
-				if cells := r.cells[from:to]; strings.Join(cells, "") != "" {
-					cutGroup.rows = append(cutGroup.rows, row{r.label, cells})
+				if have := len(r.cells); from < have {
+					cutGroup.rows = append(cutGroup.rows, row{r.label, r.cells[from:min(to, have)]})
 				}
 			}
 			if len(cutGroup.rows) > 0 {
@@ -232,36 +232,10 @@ func deal(g grid, n int) []grid {
 	return parts
 }
 
-// tableWidth is the width of g on a terminal, with borders and padding.
-func tableWidth(g grid) int {
-	widths := make([]int, len(g.header))
-	grow := func(i int, s string) { widths[i] = max(widths[i], text.StringWidth(s)) }
-	for i, h := range g.header {
-		grow(i, h)
-	}
-	for _, group := range g.groups {
-		grow(0, group.title)
-		for _, r := range group.rows {
-			grow(0, "  "+r.label)
-			for i, c := range r.cells {
-				grow(i+1, c)
-			}
-		}
-	}
-	total := 1
-	for _, w := range widths {
-		total += w + 3
-	}
-	return total
-}
-
 // wrap breaks s, made safe for a terminal, into lines of at most width columns.
 func wrap(s string, width int) []string {
 	lines := strings.Split(text.WrapSoft(clean(s), max(width, 1)), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return lines
+	return each(lines, func(line string) string { return strings.TrimRight(line, " ") })
 }
 
 // reference prints published figures: as a table without borders, or, where that
@@ -270,7 +244,7 @@ func (p *textPrinter) reference(g grid) {
 	p.lines(g.title, 0, bold)
 	if len(g.groups) > 0 {
 		rendered := borderless(g)
-		if narrow := text.LongestLineLen(rendered) > p.width; narrow {
+		if text.LongestLineLen(rendered) > p.width {
 			p.inWords(g)
 		} else {
 			p.out.WriteString(rendered)
@@ -281,12 +255,12 @@ func (p *textPrinter) reference(g grid) {
 	}
 }
 
+// tableWidth is how many columns of a terminal t takes without a title.
+func tableWidth(t table.Writer) int { return text.LongestLineLen(t.Render()) }
+
 func borderless(g grid) string {
-	style := table.StyleLight
-	style.Format = table.FormatOptions{}
-	style.Options = table.OptionsNoBordersAndSeparators
 	t := newTable(g, "", clean, clean)
-	t.SetStyle(style)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
 	var b strings.Builder
 	for line := range strings.Lines(t.Render() + "\n") {
 		b.WriteString(strings.TrimRight(line, " \n") + "\n")

@@ -10,24 +10,7 @@ import (
 	"armrepro/bench"
 )
 
-// view is a result in words and formatted figures, without any layout. Text
-// and Markdown are two layouts of it.
-type view struct {
-	heading string
-	tables  []grid
-	// legend says how the figures of the tables are meant.
-	legend  string
-	control string
-	// standing is what verdict says in words.
-	standing bench.Verdict
-	verdict  string
-	// warnings are numbered from 1 in the order in which they are listed.
-	warnings   []bench.Warning
-	references []grid
-	sections   []section
-}
-
-// grid is a table. Every row has as many cells as the header has.
+// grid is a table. Cells that a row lacks at its end are empty.
 type grid struct {
 	title string
 	// gateway says what was measured; notAPISIX that its figures are not
@@ -69,46 +52,40 @@ type fact struct {
 	value string
 }
 
-// newView puts r into words.
-func newView(r bench.Result, opts Options) (view, error) {
-	v := view{
-		heading:  heading(r),
-		control:  controlLine(r),
-		warnings: r.Warnings,
-		sections: []section{machineSection(r), settingsSection(r)},
-		legend:   legend(r),
-		standing: standing(r),
-		verdict:  verdict(r),
-	}
-	for _, s := range r.Scenarios {
-		v.tables = append(v.tables, scenarioGrid(r, s))
-		if len(s.Sweep) > 0 {
-			v.tables = append(v.tables, sweepGrid(r, s))
-		}
-	}
-	if opts.References {
-		var err error
-		if v.references, err = referenceGrids(r); err != nil {
-			return view{}, err
-		}
-	}
-	return v, nil
-}
-
-// printViews puts each result into words and hands it to print, with a rule between
-// one and the next.
-func printViews(out *strings.Builder, results []bench.Result, opts Options, rule string, print func(view)) error {
+// writeEach lets write print each result, with the published figures to set beside
+// it, and puts a rule between one and the next.
+func writeEach(out *strings.Builder, results []bench.Result, opts Options, rule string, write func(bench.Result, []grid)) error {
 	for i, r := range results {
-		v, err := newView(r, opts)
-		if err != nil {
-			return err
+		var references []grid
+		if opts.References {
+			var err error
+			if references, err = referenceGrids(r); err != nil {
+				return err
+			}
 		}
 		if i > 0 {
 			out.WriteString("\n" + rule + "\n\n")
 		}
-		print(v)
+		write(r, references)
 	}
 	return nil
+}
+
+// tables are those of every scenario.
+func tables(r bench.Result) []grid {
+	var grids []grid
+	for _, s := range r.Scenarios {
+		grids = append(grids, scenarioGrid(r, s))
+		if len(s.Sweep) > 0 {
+			grids = append(grids, sweepGrid(r, s))
+		}
+	}
+	return grids
+}
+
+// sections are the facts that move the figures.
+func sections(r bench.Result) []section {
+	return []section{machineSection(r), settingsSection(r)}
 }
 
 // legend says how the latencies are meant.
@@ -152,28 +129,15 @@ func gatewayName(g bench.GatewayInfo) string {
 
 func isBuiltin(g bench.GatewayInfo) bool { return g.Kind == "builtin" }
 
-// standing is the verdict on r, or a worse one where its warnings ask for that or
-// its verdict is none.
-func standing(r bench.Result) bench.Verdict {
-	_, known := colors[r.Verdict]
-	switch {
-	case !known || slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Invalid }):
-		return bench.Invalid
-	case r.Verdict != bench.Interrupted && slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Disturbed }):
-		return bench.Disturbed
-	}
-	return r.Verdict
-}
-
 // counts reports whether the figures of r may be compared with others.
 func counts(r bench.Result) bool {
-	v := standing(r)
+	v := r.Standing()
 	return v == bench.Valid || v == bench.ValidWithWarnings
 }
 
 // verdict says in words whether the figures count.
 func verdict(r bench.Result) string {
-	switch v := standing(r); {
+	switch v := r.Standing(); {
 	case v == bench.Interrupted:
 		return "INTERRUPTED: partial figures; not compared."
 	case v == bench.Disturbed:
@@ -190,16 +154,13 @@ func verdict(r bench.Result) string {
 
 // reasons are the findings behind a verdict that keeps r from counting, in words.
 func reasons(r bench.Result) string {
-	var texts []string
-	for _, w := range decisive(r) {
-		texts = append(texts, w.Text)
-	}
+	texts := each(decisive(r), func(w bench.Warning) string { return w.Text })
 	return cmp.Or(strings.Join(texts, "; "), "no reason was recorded")
 }
 
 // decisive are the warnings behind the verdict on r; none made it interrupted.
 func decisive(r bench.Result) []bench.Warning {
-	v := standing(r)
+	v := r.Standing()
 	return slices.DeleteFunc(slices.Clone(r.Warnings), func(w bench.Warning) bool {
 		return v == bench.Invalid && !w.Invalid || v == bench.Disturbed && !w.Disturbed || v == bench.Interrupted
 	})
@@ -222,7 +183,7 @@ func controlLine(r bench.Result) string {
 		return label + missing + " (not measured)."
 	}
 	line := fmt.Sprintf("%s%s requests/s, avg latency %s (CPU: upstream %s, load %s).", label,
-		rate(c.QPS), figure(c.Latency.MeanWrk, milliseconds),
+		rate(c.QPS), figure(c.Latency.MeanWrk, microseconds),
 		figure(c.CPU.Upstream, percent), figure(c.CPU.Load, percent))
 	if c.Cut {
 		return line + " Cut after " + seconds(c.Seconds) + "."
