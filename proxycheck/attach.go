@@ -183,11 +183,7 @@ func (a *attached) identify(ctx context.Context) error {
 // findAdmin finds the Admin API: where the user says, or else on 9180, where
 // 3.x has it, or on the data plane's port, where 2.x has it.
 func (a *attached) findAdmin(ctx context.Context, cfg AttachConfig, gateway *url.URL) error {
-	candidates := []string{withPort(gateway, cmp.Or(cfg.AdminPort, 9180))}
-	if v, err := ParseVersion(a.info.Version); err != nil || !v.isV3() {
-		// From 3.x on, what answers there as an Admin API is a route's upstream.
-		candidates = append(candidates, gateway.String())
-	}
+	candidates := []string{withPort(gateway, cmp.Or(cfg.AdminPort, 9180)), gateway.String()}
 	if cfg.AdminURL != "" {
 		u, err := parseBase(cfg.AdminURL)
 		if err != nil {
@@ -199,8 +195,8 @@ func (a *attached) findAdmin(ctx context.Context, cfg AttachConfig, gateway *url
 	for _, base := range candidates {
 		a.admin = &admin{base: base, key: cfg.AdminKey, client: a.prove.client}
 		found, err := a.admin.recognize(ctx)
-		if found && cfg.AdminURL == "" {
-			if other := a.checkSame(); other != nil {
+		if found {
+			if other := a.checkSame(ctx, gateway.String(), cfg.AdminURL != ""); other != nil {
 				found, err = false, other
 			}
 		}
@@ -216,9 +212,16 @@ func (a *attached) findAdmin(ctx context.Context, cfg AttachConfig, gateway *url
 	return &HintError{Err: fmt.Errorf("find its Admin API: %w", errors.Join(append(errs, why)...)), Advice: hint}
 }
 
-// checkSame makes sure that an Admin API which was found, not given, is this
-// gateway's and not another's on the same machine.
-func (a *attached) checkSame() error {
+// checkSame makes sure that an Admin API is this gateway's before it gets the key:
+// not that of an upstream behind a route of the gateway nor, unless it was named
+// by the user, of another gateway on the same machine.
+func (a *attached) checkSame(ctx context.Context, gateway string, named bool) error {
+	if a.admin.base == gateway {
+		return a.checkOwnAdmin(ctx, named)
+	}
+	if named {
+		return nil
+	}
 	if s := a.admin.server; s != "" && s != a.prove.server {
 		return fmt.Errorf("%s is another gateway's Admin API: it calls itself %q and the gateway %q", a.admin.base, s, a.prove.server)
 	}
@@ -228,6 +231,26 @@ func (a *attached) checkSame() error {
 		return nil
 	}
 	return fmt.Errorf("%s is another gateway's Admin API: %s listens there, and process %d on port %d", a.admin.base, &holders[0], a.master, a.port)
+}
+
+// checkOwnAdmin makes sure that what answers as an Admin API on the data plane's
+// port is no upstream's, to which a route leads. 3.x has its own elsewhere, and
+// 2.x may have it switched off.
+func (a *attached) checkOwnAdmin(ctx context.Context, named bool) error {
+	if v, err := ParseVersion(a.info.Version); err == nil && v.isV3() {
+		return fmt.Errorf("%s is the data plane of an APISIX %s, whose Admin API has a port of its own", a.admin.base, v)
+	}
+	if named {
+		return nil
+	}
+	nowhere, err := a.prove.get(ctx, "/"+newRouteID())
+	if err == nil && nowhere.status == http.StatusNotFound && adminMessage(nowhere) == "404 Route Not Found" {
+		return nil
+	}
+	return &HintError{
+		Err:    fmt.Errorf("a route of the gateway takes every path, so the Admin API at %s may be that of its upstream", a.admin.base),
+		Advice: "if it is the gateway's own, pass --admin-url " + a.admin.base,
+	}
 }
 
 // standaloneHint is for gateways whose routes don't come from an Admin API.

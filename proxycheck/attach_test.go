@@ -448,6 +448,36 @@ func TestAttachTellsNoStranger(t *testing.T) {
 	}
 }
 
+// Nor is the key for an Admin API to which a route of the gateway leads.
+func TestAttachTellsNoUpstream(t *testing.T) {
+	t.Parallel()
+	admins := func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/apisix/admin/") {
+			http.Error(w, `{"error_msg":"failed to check token"}`, 401)
+			return
+		}
+		io.WriteString(w, "taken by the route for everything")
+	}
+	for _, tt := range []struct{ version, want string }{
+		{"2.15.0", "a route of the gateway takes every path"}, {"3.18.0", "has a port of its own"},
+	} {
+		gateway, keys := asked(t, "APISIX/"+tt.version, admins)
+		for _, adminURL := range []string{"", gateway} {
+			cfg := AttachConfig{
+				GatewayURL: gateway, AdminURL: adminURL, AdminPort: freePort(t), AdminKey: "secret", RunDir: shortTempDir(t),
+			}
+			_, err := Attach(t.Context(), cfg)
+			confirmed := tt.version == "2.15.0" && adminURL != ""
+			if err == nil || !confirmed && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s, --admin-url %q: %v", tt.version, adminURL, err)
+			}
+			if n := keys.Swap(0); n > 0 != confirmed {
+				t.Errorf("%s, --admin-url %q: the key was sent %d times", tt.version, adminURL, n)
+			}
+		}
+	}
+}
+
 // The Admin API of another gateway with the same key gets no route.
 func TestAttachForeignAdmin(t *testing.T) {
 	t.Parallel()
@@ -556,7 +586,7 @@ func TestAttachMarks(t *testing.T) {
 	cfg := startAPISIX(t, "3.18.0", "").config(t)
 	gone, other := cfg.AdminURL+"/routes/armrepro-00000001", "http://192.0.2.1:9180/routes/armrepro-00000002"
 	for _, note := range []string{gone, other} {
-		mark, err := markRoute(cfg.RunDir, note)
+		mark, err := newMark(cfg.RunDir, routeKind, note, Left{What: note})
 		if err == nil {
 			err = mark.Leave()
 		}
@@ -574,7 +604,7 @@ func TestAttachMarks(t *testing.T) {
 	if err := gw.Close(); err != nil {
 		t.Error(err)
 	}
-	marks, err := takeOverMarks(cfg.RunDir)
+	marks, err := takeOverMarks(cfg.RunDir, routeKind)
 	if err != nil || len(marks) != 1 || marks[0].Note() != other {
 		t.Errorf("marks: %v, %v", marks, err)
 	}

@@ -31,6 +31,8 @@ type BuiltinConfig struct {
 	// EtcdPrefix is the key prefix; empty means a new one, which is removed
 	// again from etcd.
 	EtcdPrefix string
+	// EtcdEnds says that the etcd ends with this run, and its keys with it.
+	EtcdEnds bool
 	// AdminKey is the Admin API's key; empty means a random one.
 	AdminKey string
 	// RunDir is where runs leave things; empty means the temporary folders.
@@ -52,7 +54,7 @@ func (cfg *BuiltinConfig) setDefaults() {
 type builtin struct {
 	core
 	cfg       BuiltinConfig
-	cleanEtcd string
+	keys      *ownKeys
 	child     *process.Process
 	closeOnce sync.Once
 	closeErr  error
@@ -73,7 +75,6 @@ func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
 	b := &builtin{cfg: cfg}
 	if cfg.EtcdPrefix == "" {
 		b.cfg.EtcdPrefix = ownEtcdPrefix + randomHex(4)
-		b.cleanEtcd = b.cfg.EtcdPrefix
 	}
 	client := newHTTPClient()
 	b.core = core{
@@ -89,7 +90,13 @@ func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
 		runDir:   cfg.RunDir,
 	}
 	b.keepIn(cfg.Etcd, cfg.EtcdPrefix)
-	if err := b.start(ctx); err != nil {
+	if cfg.EtcdPrefix == "" && !cfg.EtcdEnds {
+		b.keys, err = markKeys(cfg.RunDir, cfg.Etcd, b.cfg.EtcdPrefix)
+	}
+	if err == nil {
+		err = b.start(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the built-in gateway: %w", err), b.Close())
 	}
 	return b, nil
@@ -183,9 +190,7 @@ func (b *builtin) Close() error {
 			b.closing.Store(true)
 			errs = append(errs, b.removeRoute(), b.child.Stop(syscall.SIGTERM, 2*time.Second))
 		}
-		if b.cleanEtcd != "" && b.child != nil {
-			errs = append(errs, removeKeys(b.cfg.Etcd, b.cleanEtcd))
-		}
+		errs = append(errs, b.keys.remove())
 		if err := errors.Join(errs...); err != nil {
 			b.closeErr = fmt.Errorf("stop the built-in gateway: %w", err)
 		}

@@ -42,7 +42,7 @@ func TestBuiltin(t *testing.T) {
 	if err != nil || len(pids) != 1 {
 		t.Fatalf("workers: %v, %v", pids, err)
 	}
-	prefix := gw.(*builtin).cleanEtcd
+	prefix := gw.(*builtin).keys.Prefix
 	if err := gw.Close(); err != nil {
 		t.Error(err)
 	}

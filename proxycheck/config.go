@@ -102,33 +102,6 @@ func (s settings) etcdSection() etcdSection {
 	return e
 }
 
-// parseEtcd reads what configYAML wrote about etcd. It is empty where the file
-// says nothing or can't be read.
-func parseEtcd(file []byte) (cfg Etcd, prefix string) {
-	var c struct {
-		APISIX struct {
-			SSL struct {
-				TrustedCertificate string `yaml:"ssl_trusted_certificate"`
-			} `yaml:"ssl"`
-		} `yaml:"apisix"`
-		Etcd       etcdSection `yaml:"etcd"`
-		Deployment struct {
-			Etcd etcdSection `yaml:"etcd"`
-		} `yaml:"deployment"`
-	}
-	if yaml.Unmarshal(file, &c) != nil {
-		return Etcd{}, ""
-	}
-	e := c.Etcd
-	if e.Prefix == "" {
-		e = c.Deployment.Etcd
-	}
-	return Etcd{
-		Endpoints: e.Host, User: e.User, Password: e.Password,
-		CACert: c.APISIX.SSL.TrustedCertificate, Cert: e.TLS.Cert, Key: e.TLS.Key,
-	}, e.Prefix
-}
-
 var (
 	listenPattern  = regexp.MustCompile(`(?m)^\s*listen\s+(?:[0-9.]+:)?([0-9]+)\b`)
 	workersPattern = regexp.MustCompile(`(?m)^\s*worker_processes\s+(\S+);`)

@@ -96,25 +96,6 @@ func TestConfigDialects(t *testing.T) {
 	}
 }
 
-func TestParseEtcd(t *testing.T) {
-	t.Parallel()
-	for _, v := range []Version{{2, 15, 0}, {3, 18, 0}} {
-		config, err := configYAML(testSettings(v))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, prefix := parseEtcd(config)
-		if diff := cmp.Diff(testEtcd(), got); diff != "" || prefix != "/armrepro-0a1b2c3d" {
-			t.Errorf("%s: prefix %s, %s", v, prefix, diff)
-		}
-	}
-	for _, in := range []string{"", "a: [", "etcd: 5", "apisix: {}"} {
-		if _, prefix := parseEtcd([]byte(in)); prefix != "" {
-			t.Errorf("%q has the prefix %s", in, prefix)
-		}
-	}
-}
-
 func TestParsePlugins(t *testing.T) {
 	t.Parallel()
 	got, err := parsePlugins([]byte("apisix:\n  node_listen: 9080\nplugins:  # sorted by priority\n  - real-ip   # 23000\n  #- skywalking\n  - prometheus\nstream_plugins:\n  - mqtt-proxy\n"))

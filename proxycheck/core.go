@@ -163,7 +163,7 @@ func (c *core) makeLive(ctx context.Context, r Route) error {
 // put puts the route. From the first time on there may be one to remove.
 func (c *core) put(ctx context.Context, r Route) error {
 	if c.store != "" && c.mark == nil {
-		mark, err := markRoute(c.runDir, c.noteOn(c.routeID))
+		mark, err := newMark(c.runDir, routeKind, c.noteOn(c.routeID), c.leftRoute(c.routeID))
 		if err != nil {
 			return fmt.Errorf("mark the route %s as ours: %w", c.routeID, err)
 		}
@@ -230,7 +230,7 @@ func (c *core) takenHint(id string) string {
 // removeLeftRoutes removes the routes that killed runs of this user have left in
 // the gateway, and returns those that remain.
 func (c *core) removeLeftRoutes(ctx context.Context, routes []existingRoute) ([]existingRoute, error) {
-	marks, err := takeOverMarks(c.runDir)
+	marks, err := takeOverMarks(c.runDir, routeKind)
 	if err != nil {
 		return nil, fmt.Errorf("look for routes of killed runs: %w", err)
 	}
@@ -260,7 +260,11 @@ func (c *core) noteOn(id string) string { return c.store + "/routes/" + id }
 
 // routeLeft says that a route could not be removed.
 func (c *core) routeLeft(id string, err error) error {
-	return &LeftBehind{Left: []Left{{What: "route " + id + " from " + c.store, How: c.removal(id)}}, Err: err}
+	return &LeftBehind{Left: []Left{c.leftRoute(id)}, Err: err}
+}
+
+func (c *core) leftRoute(id string) Left {
+	return Left{What: "route " + id + " from " + c.store, How: c.removal(id)}
 }
 
 // watch closes done if the gateway's process ends before Close.

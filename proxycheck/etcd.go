@@ -2,9 +2,12 @@ package proxycheck
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"syscall"
 
 	"armrepro/proxycheck/etcdhttp"
 	"armrepro/proxycheck/process"
@@ -63,25 +66,62 @@ func (c *core) keepIn(cfg Etcd, prefix string) {
 	c.removal = func(id string) string { return etcdctlDelete(cfg, prefix+"/routes/"+id) }
 }
 
-// removeKeys removes every key under prefix from etcd.
-func removeKeys(cfg Etcd, prefix string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
-	defer cancel()
-	client, err := etcdhttp.New(cfg)
+// ownKeys are the keys that a run puts under a prefix of its own into an etcd
+// that outlives it.
+type ownKeys struct {
+	Etcd   Etcd
+	Prefix string
+	// mark is for the next run, should this one be killed.
+	mark *process.Folder
+}
+
+// markKeys marks the keys that are to be put under prefix.
+func markKeys(runDir string, etcd Etcd, prefix string) (*ownKeys, error) {
+	k := &ownKeys{Etcd: etcd, Prefix: prefix}
+	note, err := json.Marshal(k)
 	if err == nil {
-		defer client.Close()
-		err = client.Call(ctx, "/v3/kv/deleterange", etcdhttp.Under(prefix+"/"), nil)
+		k.mark, err = newMark(runDir, keysKind, string(note), k.left())
 	}
 	if err != nil {
-		return &LeftBehind{
-			Left: []Left{{
-				What: fmt.Sprintf("keys under %s from the etcd at %s", prefix, cfg),
-				How:  etcdctlDelete(cfg, "--prefix", prefix+"/"),
-			}},
-			Err: err,
-		}
+		return nil, fmt.Errorf("mark the keys in etcd as ours: %w", err)
 	}
-	return nil
+	return k, nil
+}
+
+func (k *ownKeys) left() Left {
+	return Left{
+		What: fmt.Sprintf("keys under %s from the etcd at %s", k.Prefix, k.Etcd),
+		How:  etcdctlDelete(k.Etcd, "--prefix", k.Prefix+"/"),
+	}
+}
+
+// remove removes the keys. Where that fails, the mark stays for the next run.
+// Without keys there is nothing to do.
+func (k *ownKeys) remove() error {
+	if k == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
+	defer cancel()
+	client, err := etcdhttp.New(k.Etcd)
+	if err == nil {
+		defer client.Close()
+		err = client.Call(ctx, "/v3/kv/deleterange", etcdhttp.Under(k.Prefix+"/"), nil)
+	}
+	if err != nil {
+		return errors.Join(&LeftBehind{Left: []Left{k.left()}, Err: err}, k.mark.Leave())
+	}
+	return k.mark.Remove()
+}
+
+// abandon is remove where putting the keys has failed: an etcd that isn't there
+// has none.
+func (k *ownKeys) abandon() error {
+	err := k.remove()
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return k.mark.Remove()
+	}
+	return err
 }
 
 // etcdctlDelete is the command that removes keys. It asks for the password.

@@ -48,13 +48,13 @@ func TestSecureEtcd(t *testing.T) {
 					Etcd: etcd, Upstream: upstream,
 				}
 				conductor, _ := startConductor(t, cfg)
-				homes, _ := filepath.Glob(filepath.Join(cfg.RunDir, "armrepro-*"))
+				homes, _ := filepath.Glob(filepath.Join(cfg.RunDir, "armrepro-gateway-*"))
 				prefix := configuredPrefix(t, homes[0])
 				if n := countKeys(t, endpoint, prefix); n < 5 {
 					t.Errorf("%d keys under %s", n, prefix)
 				}
 				killAndWait(t, conductor)
-				if err := Sweep(t.Context(), cfg.RunDir); err != nil {
+				if err := sweepAll(t.Context(), cfg.RunDir); err != nil {
 					t.Error(err)
 				}
 				if n := countKeys(t, endpoint, prefix); n != 0 {
@@ -77,7 +77,7 @@ func TestSecureEtcd(t *testing.T) {
 			if err := gw.Close(); err != nil {
 				t.Error(err)
 			}
-			if n := countKeys(t, endpoint, gw.(*builtin).cleanEtcd); n != 0 {
+			if n := countKeys(t, endpoint, gw.(*builtin).keys.Prefix); n != 0 {
 				t.Errorf("%d keys are left", n)
 			}
 		})

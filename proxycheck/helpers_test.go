@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -174,3 +175,8 @@ func processesIn(dir string) []int {
 }
 
 func base64Of(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
+// sweepAll is what the next run does first.
+func sweepAll(ctx context.Context, runDir string) error {
+	return errors.Join(Sweep(ctx, runDir), SweepKeys(runDir))
+}

@@ -3,12 +3,19 @@ package proxycheck
 import (
 	"bufio"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"armrepro/proxycheck/process"
 )
 
 // startConductor starts a run in a process of its own, until its route is live.
@@ -79,17 +86,17 @@ func TestKillNative(t *testing.T) {
 				t.Fatalf("workers: %v", report.Workers)
 			}
 			// Another run's sweep must leave a living home alone.
-			if err := Sweep(t.Context(), cfg.RunDir); err != nil {
+			if err := sweepAll(t.Context(), cfg.RunDir); err != nil {
 				t.Error(err)
 			}
-			homes, _ := filepath.Glob(filepath.Join(cfg.RunDir, "*"))
+			homes, _ := filepath.Glob(filepath.Join(cfg.RunDir, "armrepro-gateway-*"))
 			if len(homes) != 1 || !running(report.Workers[0]) {
 				t.Fatalf("after the sweep of a living run: homes %v", homes)
 			}
 			prefix := configuredPrefix(t, homes[0])
 
 			killAndWait(t, conductor)
-			if err := Sweep(t.Context(), cfg.RunDir); err != nil {
+			if err := sweepAll(t.Context(), cfg.RunDir); err != nil {
 				t.Error(err)
 			}
 			leavesNothing(t, cfg.RunDir)
@@ -119,8 +126,7 @@ func configuredPrefix(t *testing.T, home string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, prefix := parseEtcd(file)
-	return prefix
+	return regexp.MustCompile(ownEtcdPrefix + `[0-9a-f]{8}`).FindString(string(file))
 }
 
 // The master may be killed together with the run: its workers are then found by
@@ -133,7 +139,7 @@ func TestKillNativeAndMaster(t *testing.T) {
 		Ports: freePorts(t), Etcd: etcdAt(startEtcd(t)), Upstream: startUpstream(t),
 	}
 	conductor, report := startConductor(t, cfg)
-	homes, _ := filepath.Glob(filepath.Join(cfg.RunDir, "*"))
+	homes, _ := filepath.Glob(filepath.Join(cfg.RunDir, "armrepro-gateway-*"))
 	pids := processesIn(homes[0])
 	if len(pids) < 3 { // master, worker, privileged agent, cache manager
 		t.Fatalf("processes in the home: %v", pids)
@@ -144,7 +150,7 @@ func TestKillNativeAndMaster(t *testing.T) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
-	if err := Sweep(t.Context(), cfg.RunDir); err != nil {
+	if err := sweepAll(t.Context(), cfg.RunDir); err != nil {
 		t.Error(err)
 	}
 	waitGone(t, report.Workers[0])
@@ -160,7 +166,47 @@ func TestKillBuiltin(t *testing.T) {
 	conductor, report := startConductor(t, cfg)
 	killAndWait(t, conductor)
 	waitGone(t, report.Workers[0])
+	if err := sweepAll(t.Context(), cfg.RunDir); err != nil {
+		t.Error(err)
+	}
 	leavesNothing(t, cfg.RunDir)
+}
+
+// An etcd that can't be reached when the next run begins is remembered until its
+// keys are removed.
+func TestKeysOfEtcdThatIsDown(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	deleted := make(chan string, 2)
+	etcd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			http.Error(w, "no leader", http.StatusServiceUnavailable)
+			return
+		}
+		deleted <- r.URL.Path
+		io.WriteString(w, "{}")
+	}))
+	defer etcd.Close()
+	dir := shortTempDir(t)
+	keys, err := markKeys(dir, etcdAt(etcd.URL), ownEtcdPrefix+"0a1b2c3d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	down.Store(true)
+	for _, remove := range []func() error{keys.remove, func() error { return SweepKeys(dir) }} {
+		left := process.AllLeft(remove())
+		if len(left) != 1 || !strings.Contains(left[0].How, "--prefix "+ownEtcdPrefix+"0a1b2c3d/") {
+			t.Errorf("left behind: %+v", left)
+		}
+	}
+	down.Store(false)
+	if err := SweepKeys(dir); err != nil {
+		t.Error(err)
+	}
+	if got := <-deleted; got != "/v3/kv/deleterange" {
+		t.Errorf("etcd was asked for %s", got)
+	}
+	leavesNothing(t, dir)
 }
 
 // The route that a killed run left in somebody's gateway is removed by the next
@@ -183,7 +229,7 @@ func TestKillAttached(t *testing.T) {
 	}
 
 	killAndWait(t, conductor)
-	if err := Sweep(t.Context(), attach.RunDir); err != nil {
+	if err := sweepAll(t.Context(), attach.RunDir); err != nil {
 		t.Error(err)
 	}
 	if err := gw.Apply(t.Context(), plainRoute(upstream)); err != nil {

@@ -2,11 +2,9 @@ package proxycheck
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"regexp"
-	"syscall"
 	"time"
 
 	"armrepro/proxycheck/process"
@@ -25,6 +23,8 @@ const (
 	// routeKind marks a route in a gateway that outlives its run: the next
 	// run has to tell it from the route of one that is measuring.
 	routeKind = "route"
+	// keysKind marks the keys of a run in an etcd that outlives it.
+	keysKind = "keys"
 )
 
 // Sweep removes what killed runs have left in runDir: it waits for their
@@ -56,27 +56,7 @@ func sweepFolder(ctx context.Context, f *process.Folder) error {
 	if err := f.End(ctx, endPatience); err != nil {
 		return errors.Join(err, f.Leave())
 	}
-	return errors.Join(removeLeftKeys(filepath.Join(f.Path(), "conf/config.yaml")), f.Remove())
-}
-
-// ownPrefix is the etcd prefix of a run that was given none.
-var ownPrefix = regexp.MustCompile(`^` + ownEtcdPrefix + `[0-9a-f]{8}$`)
-
-// removeLeftKeys removes what a killed run has left in an etcd that is still
-// there. An etcd that has died with its run has nothing to be removed from.
-func removeLeftKeys(configFile string) error {
-	file, err := os.ReadFile(configFile)
-	if err != nil {
-		return nil // it was killed before it had one
-	}
-	etcd, prefix := parseEtcd(file)
-	if !ownPrefix.MatchString(prefix) {
-		return nil
-	}
-	if err := removeKeys(etcd, prefix); !errors.Is(err, syscall.ECONNREFUSED) {
-		return err
-	}
-	return nil
+	return f.Remove()
 }
 
 // tempDirs is process.TempDirs with advice.
@@ -98,20 +78,44 @@ func markDirs(runDir string) ([]string, error) {
 	return dirs, err
 }
 
-// markRoute marks the route that is to be put at url.
-func markRoute(runDir, url string) (*process.Folder, error) {
+// newMark marks something that this run puts elsewhere, and that left names. note
+// is for the run that takes the mark over.
+func newMark(runDir, kind, note string, left Left) (*process.Folder, error) {
 	dirs, err := markDirs(runDir)
 	if err != nil {
 		return nil, err
 	}
-	return process.NewFolder(routeKind, url, dirs...)
+	mark, err := process.NewFolder(kind, note, dirs...)
+	if err == nil {
+		mark.StandsFor(left)
+	}
+	return mark, err
 }
 
 // takeOverMarks takes over the marks of runs that are no longer alive.
-func takeOverMarks(runDir string) ([]*process.Folder, error) {
-	dirs, err := tempDirs(runDir)
+func takeOverMarks(runDir, kind string) ([]*process.Folder, error) {
+	dirs, err := markDirs(runDir)
 	if err != nil {
 		return nil, err
 	}
-	return process.TakeOver(routeKind, dirs...)
+	return process.TakeOver(kind, dirs...)
 }
+
+// SweepKeys removes the keys that killed runs have left in an etcd that outlived
+// them. The error lists those that are still there, or may be.
+func SweepKeys(runDir string) error {
+	marks, err := takeOverMarks(runDir, keysKind)
+	errs := []error{err}
+	for _, mark := range marks {
+		k := &ownKeys{mark: mark}
+		if json.Unmarshal([]byte(mark.Note()), k) != nil || !ownPrefix.MatchString(k.Prefix) {
+			errs = append(errs, mark.Remove())
+			continue
+		}
+		errs = append(errs, k.remove())
+	}
+	return errors.Join(errs...)
+}
+
+// ownPrefix is the etcd prefix of a run that was given none.
+var ownPrefix = regexp.MustCompile(`^` + ownEtcdPrefix + `[0-9a-f]{8}$`)

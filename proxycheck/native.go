@@ -52,6 +52,8 @@ type NativeConfig struct {
 	// EtcdPrefix is the key prefix; empty means a new one, which is removed
 	// again from etcd.
 	EtcdPrefix string
+	// EtcdEnds says that the etcd ends with this run, and its keys with it.
+	EtcdEnds bool
 	// AdminKey is the Admin API's key; empty means a random one.
 	AdminKey string
 	// Load is how long one scenario keeps the gateway under load, for an
@@ -77,8 +79,8 @@ type native struct {
 	cfg        NativeConfig
 	home       *home
 	etcdPrefix string
-	// cleanEtcd says that keys were put under a prefix of our own.
-	cleanEtcd bool
+	// keys are those in etcd that have to be removed again.
+	keys *ownKeys
 	// secrets hides the keys and passwords in what APISIX says.
 	secrets *strings.Replacer
 	master  *process.Process
@@ -249,10 +251,16 @@ func (n *native) init(ctx context.Context) error {
 
 // initEtcd lays the directories of the prefix in etcd.
 func (n *native) initEtcd(ctx context.Context) error {
-	_, err := n.cli(ctx, "init_etcd")
-	own := n.cfg.EtcdPrefix == ""
-	if n.cleanEtcd = own && err == nil; own && err != nil {
-		_ = removeKeys(n.cfg.Etcd, n.etcdPrefix) // it may have written some
+	var err error
+	if n.cfg.EtcdPrefix == "" && !n.cfg.EtcdEnds {
+		if n.keys, err = markKeys(n.cfg.RunDir, n.cfg.Etcd, n.etcdPrefix); err != nil {
+			return err
+		}
+	}
+	_, err = n.cli(ctx, "init_etcd")
+	if err != nil && n.keys != nil {
+		err = errors.Join(err, n.keys.abandon())
+		n.keys = nil
 	}
 	if err == nil || Hint(err) != "" {
 		return err
@@ -402,9 +410,7 @@ func (n *native) Close() error {
 			n.closing.Store(true)
 			errs = append(errs, n.removeRoute(), n.master.Stop(syscall.SIGTERM, n.cfg.Timeouts.Stop))
 		}
-		if n.cleanEtcd {
-			errs = append(errs, removeKeys(n.cfg.Etcd, n.etcdPrefix))
-		}
+		errs = append(errs, n.keys.remove())
 		if n.home != nil {
 			errs = append(errs, n.home.Remove())
 		}

@@ -97,15 +97,20 @@ func (p *prover) once(ctx context.Context, r Route) error {
 
 // serverHeader is how the data plane names itself, on an answer of any status.
 func (p *prover) serverHeader(ctx context.Context) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/", nil)
-	if err != nil {
-		return "", process.Permanent(err)
-	}
-	ans, err := fetch(p.client, req)
+	ans, err := p.get(ctx, "/")
 	if err != nil {
 		return "", err
 	}
 	return ans.header.Get("Server"), nil
+}
+
+// get asks the data plane for a path.
+func (p *prover) get(ctx context.Context, path string) (*answer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil)
+	if err != nil {
+		return nil, process.Permanent(err)
+	}
+	return fetch(p.client, req)
 }
 
 // metricEvery is the time between two looks at the metrics, each of which

@@ -103,7 +103,7 @@ func TestRealKill(t *testing.T) {
 	conductor, report := startConductor(t, cfg)
 	killAndWait(t, conductor)
 	began := time.Now()
-	if err := Sweep(t.Context(), cfg.RunDir); err != nil {
+	if err := sweepAll(t.Context(), cfg.RunDir); err != nil {
 		t.Error(err)
 	}
 	t.Logf("swept in %s", time.Since(began))

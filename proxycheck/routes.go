@@ -26,6 +26,8 @@ type routeNode struct {
 	Value existingRoute `json:"value"`
 }
 
+var errNoRoutes = errors.New("it is neither a 2.x nor a 3.x list of routes")
+
 // parseRoutes reads the answer to GET /routes: {"node":{"nodes":[…]}} from
 // 2.x, {"list":[…]} from 3.x. An empty list may be written {}, since Lua has
 // one type for both.
@@ -36,22 +38,20 @@ func parseRoutes(body []byte) ([]existingRoute, error) {
 			Nodes json.RawMessage `json:"nodes"`
 		} `json:"node"`
 	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, err
-	}
+	err := json.Unmarshal(body, &answer)
 	list := answer.List
 	if list == nil {
 		list = answer.Node.Nodes
 	}
-	if list == nil {
-		return nil, errors.New("it is neither a 2.x nor a 3.x list of routes")
+	if err != nil || list == nil {
+		return nil, errNoRoutes
 	}
 	if bytes.Equal(list, []byte("{}")) {
 		return nil, nil
 	}
 	var nodes []routeNode
 	if err := json.Unmarshal(list, &nodes); err != nil {
-		return nil, err
+		return nil, errNoRoutes
 	}
 	routes := make([]existingRoute, len(nodes))
 	for i, n := range nodes {

@@ -67,10 +67,7 @@ func (p Program) run(ctx context.Context) int {
 func fail(w io.Writer, command string, err error) int {
 	fmt.Fprintf(w, "armrepro: %v\n", err)
 	if left := process.AllLeft(err); len(left) > 0 {
-		fmt.Fprintln(w, "\nThis could not be removed. Remove it yourself:")
-		for _, l := range left {
-			fmt.Fprintf(w, "  %s\n    %s\n", l.What, l.How)
-		}
+		printLeft(w, left)
 		return exitFailed
 	}
 	hint := hintOf(err)
@@ -90,6 +87,14 @@ func fail(w io.Writer, command string, err error) int {
 		fmt.Fprintf(w, "\n%s\n", hint)
 	}
 	return exitFailed
+}
+
+// printLeft lists what is left behind, and how to remove it.
+func printLeft(w io.Writer, left []process.Left) {
+	fmt.Fprintln(w, "\nThis could not be removed. Remove it yourself:")
+	for _, l := range left {
+		fmt.Fprintf(w, "  %s\n    %s\n", l.What, l.How)
+	}
 }
 
 func is[E error](err error) bool {

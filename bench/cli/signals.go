@@ -85,6 +85,10 @@ func Main(p Program, signals <-chan os.Signal) int {
 			return code
 		case <-limit:
 			fmt.Fprintln(p.Stderr, "armrepro: could not take everything down in time")
+			if left := process.Held(); len(left) > 0 {
+				printLeft(p.Stderr, left)
+				return exitFailed
+			}
 			return exitInterrupted
 		case s := <-signals:
 			switch {

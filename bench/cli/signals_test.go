@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"armrepro/proxycheck"
 )
 
 func TestMeant(t *testing.T) {
@@ -205,6 +207,37 @@ func TestSecondInterrupt(t *testing.T) {
 	}
 	if code := p.exit(); code != exitInterrupted {
 		t.Errorf("exit code %d, want %d\n%s", code, exitInterrupted, p.err.String())
+	}
+	p.leftNothing()
+}
+
+// TestCutShort presses Ctrl-C again while the etcd that holds the keys hangs: what
+// is left is listed, and the next run removes it.
+func TestCutShort(t *testing.T) {
+	t.Parallel()
+	listen := "127.0.0.1:" + strconv.Itoa(freePort(t))
+	etcd := start(t, nil, "etcd", "--listen", listen)
+	etcd.said("etcd ready")
+	p := start(t, nil, append(longRun, "--etcd", "http://"+listen)...)
+	p.until("the load to begin", func() bool { return p.child("load --output json") != 0 })
+	if err := etcd.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(repeatGap + repeatGap/10)
+	}
+	code, said := p.exit(), p.err.String()
+	if code != exitFailed || !strings.Contains(said, "keys under /armrepro-") || !strings.Contains(said, "etcdctl --endpoints=http://"+listen+" del --prefix /armrepro-") {
+		t.Errorf("exit code %d\n%s", code, said)
+	}
+	if err := etcd.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := proxycheck.SweepKeys(""); err != nil {
+		t.Error(err)
 	}
 	p.leftNothing()
 }

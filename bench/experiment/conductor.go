@@ -59,6 +59,15 @@ func (c *conductor) setUp(ctx context.Context) error {
 	if err := proxycheck.Sweep(ctx, ""); err != nil {
 		return err
 	}
+	// An etcd that can't be reached now may be again at the next run.
+	err = proxycheck.SweepKeys("")
+	left := process.AllLeft(err)
+	if err != nil && len(left) == 0 {
+		return err
+	}
+	for _, left := range left {
+		c.log.Warn().Str("remove", left.How).Msg("could not remove what a killed run has left: " + left.What)
+	}
 	plan, err := c.planGateway(ctx)
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
 				Data: ports.Gateway, Admin: ports.Admin, Control: ports.Control,
 				Prometheus: ports.Prometheus, TLS: ports.TLS,
 			},
-			Etcd: c.etcdConfig, EtcdPrefix: cfg.EtcdPrefix, AdminKey: cfg.AdminKey,
+			Etcd: c.etcdConfig, EtcdPrefix: cfg.EtcdPrefix, EtcdEnds: c.etcd != nil, AdminKey: cfg.AdminKey,
 			Load:   cfg.loaded(),
 			Logger: c.log,
 		})
@@ -91,7 +91,7 @@ func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
 	case Builtin:
 		c.gateway, err = proxycheck.StartBuiltin(ctx, proxycheck.BuiltinConfig{
 			Port: ports.Gateway, AdminPort: ports.Admin, PrometheusPort: ports.Prometheus,
-			Etcd: c.etcdConfig, EtcdPrefix: cfg.EtcdPrefix, AdminKey: cfg.AdminKey, Logger: c.log,
+			Etcd: c.etcdConfig, EtcdPrefix: cfg.EtcdPrefix, EtcdEnds: c.etcd != nil, AdminKey: cfg.AdminKey, Logger: c.log,
 		})
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -102,6 +103,7 @@ func NewFolder(kind, note string, parents ...string) (*Folder, error) {
 		}}
 		err := f.make()
 		if err == nil {
+			f.StandsFor(f.left())
 			return f, nil
 		}
 		errs = append(errs, err)
@@ -190,9 +192,32 @@ func (f *Folder) Remove() error {
 		f.lock.Close()
 	}
 	if err != nil {
-		return &LeftBehind{Left: []Left{{What: "folder " + f.dir, How: CommandLine("rm", "-rf", f.dir)}}, Err: err}
+		return &LeftBehind{Left: []Left{f.left()}, Err: err}
 	}
+	held.Delete(f)
 	return nil
+}
+
+func (f *Folder) left() Left {
+	return Left{What: "folder " + f.dir, How: CommandLine("rm", "-rf", f.dir)}
+}
+
+// held has what each Folder of this process that is not yet removed stands for.
+var held sync.Map
+
+// StandsFor says what is left behind if this process ends without removing the
+// folder, where that is not the folder itself.
+func (f *Folder) StandsFor(left Left) { held.Store(f, left) }
+
+// Held lists what this process would leave behind if it ended now.
+func Held() []Left {
+	var all []Left
+	held.Range(func(_, left any) bool {
+		all = append(all, left.(Left))
+		return true
+	})
+	slices.SortFunc(all, func(a, b Left) int { return strings.Compare(a.What, b.What) })
+	return all
 }
 
 // empty removes all but the lock: without it, what is left of a folder by a
@@ -212,6 +237,7 @@ func (f *Folder) empty() error {
 
 // Leave gives the folder up and leaves it to the next who takes it over.
 func (f *Folder) Leave() error {
+	held.Delete(f)
 	var err error
 	if f.PID == os.Getpid() {
 		f.PID = 0
