@@ -16,8 +16,9 @@ import (
 // shortTimeouts are for tests of clients that are too slow.
 var shortTimeouts = timeouts{read: 300 * time.Millisecond, idle: 600 * time.Millisecond, linger: 300 * time.Millisecond}
 
-// until reads to the end of a connection and checks what came and when.
-func until(t *testing.T, conn net.Conn, begin time.Time, least, most time.Duration, want string) {
+// until reads to the end of a connection and checks what came, and that it came no
+// sooner than least after begin.
+func until(t *testing.T, conn net.Conn, begin time.Time, least time.Duration, want string) {
 	t.Helper()
 	got, err := io.ReadAll(conn)
 	if err != nil {
@@ -27,14 +28,13 @@ func until(t *testing.T, conn net.Conn, begin time.Time, least, most time.Durati
 		t.Errorf("got %q, want %q", text, want)
 	}
 	// The server looks ten times a second, at a clock that may be as old.
-	if took := time.Since(begin); took < least-100*time.Millisecond || took > most {
-		t.Errorf("connection ended after %v, want %v to %v", took, least, most)
+	if took := time.Since(begin); took < least-100*time.Millisecond {
+		t.Errorf("connection ended after %v, want %v", took, least)
 	}
 }
 
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	const most = 5 * time.Second
 	timeout := refusal("408 Request Timeout")
 	tests := []struct {
 		name, text string
@@ -74,7 +74,7 @@ func TestSlowClients(t *testing.T) {
 					}
 				}()
 			}
-			until(t, conn, begin, tt.least, most, tt.want)
+			until(t, conn, begin, tt.least, tt.want)
 		})
 	}
 }
@@ -213,7 +213,7 @@ func TestRefusedMidway(t *testing.T) {
 				}
 			}()
 			begin := time.Now()
-			until(t, conn, begin, 0, 5*time.Second, tt.want)
+			until(t, conn, begin, 0, tt.want)
 			if err := <-ended; errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("sending goes on %v after the end", time.Since(begin))
 			}

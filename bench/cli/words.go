@@ -46,10 +46,14 @@ Differences from wrk:
     chunked, 101, two lengths that differ, a zero byte or bare CR in a header, and headers
     above 64 KiB. The bytes of such answers count as read.
   - Connections that do not divide by the threads are all opened (wrk leaves out the rest).
+  - Threads beyond the CPUs that it may use share a loop: taking turns on one CPU, they would
+    only interrupt each other.
+  - A request follows an answer at once. wrk waits until the socket is writable, which may
+    take a while on a shared CPU, and counts that wait in no latency: at equal QPS its mean
+    is lower.
 
-Over https connections use more CPU, thread load is not reported, and no certificate is
-checked. Doubts about the figures (a busy thread, more than 1% reconnects, a misfit of rate,
-latency and connections) go to standard error.`
+No certificate is checked over https. Doubts about the figures (a busy thread, more than 1%
+reconnects, a misfit of rate, latency and connections) go to standard error.`
 
 // noScripts answers wrk's -s.
 const noScripts = "wrk's Lua scripts (-s) are not there: use --method, --header and --body"

@@ -122,7 +122,10 @@ func TestBroken(t *testing.T) {
 						tt.misbehave(c)
 					}
 				}))
-				m := runUntil(t, testConfig(s.url), recovered(s, faults))
+				// By hand no time passes, however long the server takes to close.
+				l := step(t, testConfig(s.url))
+				l.until("recovery", recovered(s, faults))
+				m := &Measurement{counters: l.counters}
 				if want := (Errors{Read: faults}); m.errors != want || m.reopened != 0 {
 					t.Errorf("errors %+v, want %+v; %d reconnects, want none", m.errors, want, m.reopened)
 				}

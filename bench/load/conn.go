@@ -61,7 +61,7 @@ const (
 
 // closing is how long after announcing the end of the stream a server takes to
 // close the socket, unless it waits for the client to say the same.
-const closing = 10 * time.Millisecond
+const closing = 100 * time.Millisecond
 
 // interest is registered once for the life of a connection: edge-triggered, so
 // that no further call is needed to change it. A hang-up is asked for because
