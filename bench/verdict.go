@@ -124,12 +124,12 @@ func (r *Result) Judge(scenarios int) {
 // whole says whether every run of so many scenarios is complete.
 func (r *Result) whole(scenarios int) bool {
 	return len(r.Scenarios) >= scenarios && !slices.ContainsFunc(r.Scenarios, func(s ScenarioResult) bool {
-		return !s.Whole(r.Settings)
+		return !s.whole(r.Settings)
 	})
 }
 
-// Whole says whether every run that the settings ask for is complete.
-func (s *ScenarioResult) Whole(settings Settings) bool {
+// whole says whether every run that the settings ask for is complete.
+func (s *ScenarioResult) whole(settings Settings) bool {
 	return len(Complete(s.Runs)) >= settings.Runs && len(s.Sweep) >= len(settings.Sweep) &&
 		!slices.ContainsFunc(s.Sweep, func(point SweepRun) bool { return point.Run.Cut })
 }

@@ -39,6 +39,7 @@ func TestReport(t *testing.T) {
 		{name: "several", args: []string{valid, builtin}, stdout: "armrepro's built-in gateway, not APISIX"},
 		{name: "stdin", args: []string{"-"}, stdin: string(text), stdout: "Neoverse N1"},
 		{name: "markdown", args: []string{"-o", "markdown", valid}, stdout: "| Requests/sec"},
+		{name: "markdown by its short name", args: []string{"-o", "md", valid}, stdout: "| Requests/sec"},
 		{name: "references", args: []string{valid, "--references"}, stdout: "1.00×"},
 		{name: "no references", args: []string{"--references", builtin}, stdout: "none, since they are APISIX's"},
 		{name: "help", args: []string{"--help"}, stdout: "Usage: armrepro report [flags] FILE..."},

@@ -45,8 +45,7 @@ var formats = []format{
 	{"json", writeJSON},
 }
 
-// Formats lists the names that Write takes, the default first. It takes md for
-// markdown, too.
+// Formats lists the names that Write takes, the default first.
 func Formats() []string {
 	return each(formats, func(f format) string { return f.name })
 }
@@ -58,9 +57,6 @@ func Write(w io.Writer, format string, results []bench.Result, opts Options) err
 		opts.Width = defaultWidth
 	}
 	opts.Width = max(opts.Width, minWidth)
-	if format == "md" {
-		format = "markdown"
-	}
 	for _, f := range formats {
 		if f.name != format {
 			continue

@@ -203,14 +203,6 @@ func TestInvalidIsNotCompared(t *testing.T) {
 	}
 }
 
-// TestMarkdownByItsShortName checks that md is Markdown.
-func TestMarkdownByItsShortName(t *testing.T) {
-	t.Parallel()
-	if write(t, "md", Options{}, validResult()) != write(t, "markdown", Options{}, validResult()) {
-		t.Error("md is something else than markdown")
-	}
-}
-
 // TestSummary holds the summary to what a small terminal shows.
 func TestSummary(t *testing.T) {
 	t.Parallel()
