@@ -105,7 +105,7 @@ func (o *loadOptions) apply(cfg *load.Config) error {
 		if o.body != "" {
 			return usagef("load: --body and --body-file exclude each other")
 		}
-		if cfg.Body, err = os.ReadFile(o.bodyFile); err != nil {
+		if cfg.Body, err = readBody(o.bodyFile); err != nil {
 			return usagef("--body-file: %v", err)
 		}
 	}
@@ -116,6 +116,22 @@ func (o *loadOptions) apply(cfg *load.Config) error {
 		return usagef("load: %v", err)
 	}
 	return nil
+}
+
+// mostBody bounds the body of a request, in bytes: each connection sends it whole.
+const mostBody = 16 << 20
+
+func readBody(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	body, err := io.ReadAll(io.LimitReader(f, mostBody+1))
+	if err == nil && len(body) > mostBody {
+		err = fmt.Errorf("%s is longer than %d MiB", name, mostBody>>20)
+	}
+	return body, err
 }
 
 // generate runs the generator and prints what it measured.

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -134,11 +135,27 @@ func (c *Config) check(schemes map[string]bool) error {
 	return nil
 }
 
+// mostPEM bounds a file of certificates, in bytes; a system's has 0.3 MiB.
+const mostPEM = 4 << 20
+
+func readPEM(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	pem, err := io.ReadAll(io.LimitReader(f, mostPEM+1))
+	if err == nil && len(pem) > mostPEM {
+		err = fmt.Errorf("%s is longer than %d MiB", name, mostPEM>>20)
+	}
+	return pem, err
+}
+
 // tlsConfig reads the certificates.
 func (c Config) tlsConfig() (*tls.Config, error) {
 	t := &tls.Config{}
 	if c.CACert != "" {
-		pem, err := os.ReadFile(c.CACert)
+		pem, err := readPEM(c.CACert)
 		if err != nil {
 			return nil, fmt.Errorf("read the authorities of etcd's certificate: %w", err)
 		}
@@ -148,7 +165,12 @@ func (c Config) tlsConfig() (*tls.Config, error) {
 		}
 	}
 	if c.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		cert, err := readPEM(c.Cert)
+		key, keyErr := readPEM(c.Key)
+		if err = errors.Join(err, keyErr); err != nil {
+			return nil, fmt.Errorf("read the client certificate for etcd: %w", err)
+		}
+		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
 			return nil, fmt.Errorf("read the client certificate for etcd: %w", err)
 		}

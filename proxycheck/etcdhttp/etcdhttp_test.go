@@ -199,6 +199,7 @@ func TestCheckTLS(t *testing.T) {
 		}, "ask etcd: Get", "http"},
 		"no such file": {func(cfg *etcdhttp.Config) { cfg.CACert = "/nowhere" }, "read the authorities of etcd's certificate", ""},
 		"no PEM":       {func(cfg *etcdhttp.Config) { cfg.CACert = "/dev/null" }, "holds no PEM certificate", ""},
+		"no end":       {func(cfg *etcdhttp.Config) { cfg.CACert = "/dev/zero" }, "is longer than 4 MiB", ""},
 		"key as cert":  {func(cfg *etcdhttp.Config) { cfg.Cert = cfg.Key }, "read the client certificate for etcd", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
