@@ -80,6 +80,7 @@ func (p *program) again() *program {
 
 func (p *program) command(env []string, args ...string) {
 	p.cmd = exec.Command("/proc/self/exe", args...)
+	p.cmd.Args[0] = "armrepro"
 	p.cmd.Env = append(os.Environ(), asArmrepro+"=1", p.mark, "TMPDIR="+p.tmp)
 	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err

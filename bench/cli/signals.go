@@ -72,6 +72,7 @@ func Signals() []os.Signal {
 // group already had. So a repeat is no second wish. Only a Ctrl-C or SIGQUIT at
 // least a second after the first cuts taking down short.
 func Main(p Program, signals <-chan os.Signal) int {
+	process.TakeOwnName()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	done := make(chan int, 1)

@@ -25,6 +25,12 @@ func TestKill(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil, longRun...)
 	p.until("the load to begin", func() bool { return p.child("load --output json") != 0 })
+	for _, pid := range p.processes() {
+		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		if err == nil && pid != p.child("load --output json") && string(comm) != "armrepro\n" {
+			t.Errorf("process %d is called %q", pid, comm)
+		}
+	}
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

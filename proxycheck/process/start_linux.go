@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -60,6 +61,16 @@ var spawner = sync.OnceValue(func() chan func() {
 // Self is this program as it was when it was started, also where its file has been
 // replaced since.
 const Self = "/proc/self/exe"
+
+// TakeOwnName gives this process the name of its program where it was started by
+// Self, whose last element says nothing in a list of processes. That is for the
+// eyes only: where /proc can't be written, the old name stays.
+func TakeOwnName() {
+	const comm = "/proc/self/comm"
+	if name, err := os.ReadFile(comm); err == nil && string(name) == filepath.Base(Self)+"\n" {
+		_ = os.WriteFile(comm, []byte(filepath.Base(os.Args[0])), 0)
+	}
+}
 
 // Start starts the child in a process group of its own, so that a Ctrl-C at
 // the terminal reaches only this process, which then stops its children in
