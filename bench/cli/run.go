@@ -103,7 +103,7 @@ func (o *runOptions) addGateway(cmd *cobra.Command) {
 		fs.Var(newChoice(&o.Gateway, "kind", kinds...), "gateway",
 			"what to measure: "+orList(kinds)+" (auto: native if APISIX is installed, otherwise attach)")
 		fs.StringVar(&o.APISIXHome, "apisix-home", "", "`DIR` folder of the installed APISIX (default: the usual places)")
-		fs.StringVar(&o.GatewayURL, "gateway-url", "", "`URL` data plane of the gateway to attach to (default http://127.0.0.1 with --gateway-port)")
+		fs.StringVar(&o.GatewayURL, "gateway-url", "", "`URL` data plane of the gateway to attach to; implies --gateway attach (default http://127.0.0.1 with --gateway-port)")
 		fs.StringVar(&o.AdminURL, "admin-url", "", "`URL` Admin API of the gateway to attach to (default: --admin-port, otherwise the gateway's)")
 		fs.StringVar(&o.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one; needed to attach)")
 		addEtcd(fs, &o.Etcd, "client URLs of an existing etcd to use instead of the embedded one")
@@ -168,8 +168,28 @@ func (o *runOptions) complete() error {
 			return usagef("%q is not a URL such as http://127.0.0.1:9080", etcdhttp.Redact(u))
 		}
 	}
+	if err := o.completeGateway(); err != nil {
+		return err
+	}
 	o.Settings = o.settings()
 	return o.readScenarios()
+}
+
+// completeGateway makes sure that what names a gateway goes with its kind: a flag
+// without effect would have another one measured than the user means.
+func (o *runOptions) completeGateway() error {
+	named, home := o.GatewayURL != "" || o.AdminURL != "", o.APISIXHome != ""
+	switch {
+	case named && home:
+		return usagef("--gateway-url and --admin-url are for a gateway that runs, --apisix-home for one to start: use one of them")
+	case named && o.Gateway == experiment.Auto:
+		o.Gateway = experiment.Attach
+	case named && o.Gateway != experiment.Attach:
+		return usagef("--gateway-url and --admin-url need --gateway attach")
+	case home && o.Gateway != experiment.Auto && o.Gateway != experiment.Native:
+		return usagef("--apisix-home needs --gateway native")
+	}
+	return nil
 }
 
 func (o *runOptions) settings() bench.Settings {
