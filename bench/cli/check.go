@@ -94,9 +94,12 @@ func writeFindings(w io.Writer, f *experiment.Findings) error {
 	case f.Gateway.Kind == "":
 		line("gateway", "not running")
 	case f.Gateway.Workers == nil:
-		line("gateway", "%s %s (%s), its workers cannot be seen", f.Gateway.Name, f.Gateway.Version, f.Gateway.Kind)
+		line("gateway", "%s %s (%s), workers not counted", f.Gateway.Name, f.Gateway.Version, f.Gateway.Kind)
 	default:
 		line("gateway", "%s %s (%s), workers: %d", f.Gateway.Name, f.Gateway.Version, f.Gateway.Kind, *f.Gateway.Workers)
+	}
+	if o := f.Gateway.OpenResty; o != nil {
+		line("OpenResty", "%s, %s", o.Version, o.Path)
 	}
 	if p := f.Pins; p != nil {
 		line("pinned", "gateway on CPU %s, upstream on %s, load on %s", cmp.Or(p.Gateway, "any"), p.Upstream, p.Load)

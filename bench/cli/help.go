@@ -229,6 +229,14 @@ func describeCompletion(root *cobra.Command) {
 		if c.Name() == "completion" {
 			c.Short = "print a completion script for bash, zsh, fish or powershell"
 			c.Use = "completion SHELL"
+			c.Args = arguments(1, 1, "SHELL")
+			c.SuggestionsMinimumDistance = 2
+			c.RunE = func(cmd *cobra.Command, args []string) error {
+				return &usageError{
+					text: fmt.Sprintf("unknown shell %q; use bash, zsh, fish or powershell", args[0]),
+					hint: didYouMean(cmd.SuggestionsFor(args[0])...),
+				}
+			}
 		}
 	}
 }

@@ -116,9 +116,13 @@ func (c *conductor) raiseFiles() error {
 		c.log.Warn().Err(err).Uint64("limit", files).Msg("could not raise the limit of open files")
 	}
 	if need := uint64(c.cfg.Settings.Connections + spareFiles); files > 0 && files < need {
+		advice := fmt.Sprintf("raise the limit with 'ulimit -n %d', as root if the hard limit is lower", need)
+		if c.cfg.Settings.Connections > spareFiles {
+			advice += ", or use fewer --connections"
+		}
 		return &proxycheck.HintError{
 			Err:    fmt.Errorf("only %d files may be open at once, and this run needs %d", files, need),
-			Advice: fmt.Sprintf("Raise the limit with 'ulimit -n %d', as root if the hard limit is lower, or use fewer --connections.", need),
+			Advice: advice,
 		}
 	}
 	return nil
