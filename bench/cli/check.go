@@ -22,7 +22,7 @@ func newCheck(tool bench.Tool) *cobra.Command {
 	output := "text"
 	cmd := &cobra.Command{
 		Use:   "check [flags]",
-		Short: "everything but the load: machine, ports, gateway, routes",
+		Short: "check machine, ports, gateway and routes, without load",
 		Long:  checkAbout + checkList(),
 		Args:  arguments(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -51,10 +51,9 @@ func newCheck(tool bench.Tool) *cobra.Command {
 	return cmd
 }
 
-// addTextOrJSON adds the output flag of a command without the formats of a
-// result.
+// addTextOrJSON adds the output flag of a command that prints no result.
 func addTextOrJSON(fs *pflag.FlagSet, output *string) {
-	fs.VarP(newChoice(output, "output format", "text", "json"), "output", "o", "print text or json")
+	fs.VarP(newChoice(output, "output format", "text", "json"), "output", "o", "output format: text or json")
 }
 
 func writeJSON(w io.Writer, v any) error {
@@ -64,10 +63,10 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// checkList is what is looked for about the machine, for the help.
+// checkList lists the checks of the machine, for the help.
 func checkList() string {
 	var b strings.Builder
-	b.WriteString("\n\nLooks for this about the machine, as run does before, during and after the load. What it\nfinds is a warning of this code:\n")
+	b.WriteString("\n\nIt checks the machine as run does before, during and after the load. Each finding is a\nwarning with one of these codes:\n")
 	for _, k := range fitness.FindingKinds() {
 		fmt.Fprintf(&b, "  %-19s %s\n", k.Code, k.About)
 	}
@@ -107,7 +106,7 @@ func writeFindings(w io.Writer, f *experiment.Findings) error {
 	for _, r := range f.Routes {
 		line("route", "%s is live", r)
 	}
-	line("checks", "%d made: %s", len(f.Checks), strings.Join(f.Checks, " "))
+	line("checks", "%d done: %s", len(f.Checks), strings.Join(f.Checks, " "))
 	for _, u := range f.Unchecked {
 		line("not checked", "%s: %s", u.Code, u.Why)
 	}

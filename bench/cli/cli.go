@@ -37,7 +37,7 @@ type Program struct {
 	Stdout, Stderr io.Writer
 }
 
-// usageError is a command line that cannot be meant: exit code 2.
+// usageError is a wrong command line: exit code 2.
 type usageError struct{ text, hint string }
 
 func (e *usageError) Error() string { return e.text }
@@ -47,8 +47,7 @@ func usagef(format string, args ...any) error {
 	return &usageError{text: fmt.Sprintf(format, args...)}
 }
 
-// invalidError says that there are figures, but that they do not count: exit
-// code 3.
+// invalidError says that the figures do not count: exit code 3.
 type invalidError struct{ reason string }
 
 func (e *invalidError) Error() string { return "the result is invalid: " + e.reason }
@@ -62,8 +61,7 @@ func (p Program) run(ctx context.Context) int {
 	return fail(p.Stderr, strings.TrimSuffix(cmd.CommandPath(), " help"), err)
 }
 
-// fail prints err with what to do about it, and returns the exit code that it
-// stands for.
+// fail prints err with its hint, and returns its exit code.
 func fail(w io.Writer, command string, err error) int {
 	fmt.Fprintf(w, "armrepro: %v\n", err)
 	if left := process.AllLeft(err); len(left) > 0 {
@@ -91,7 +89,7 @@ func fail(w io.Writer, command string, err error) int {
 
 // printLeft lists what is left behind, and how to remove it.
 func printLeft(w io.Writer, left []process.Left) {
-	fmt.Fprintln(w, "\nThis could not be removed. Remove it yourself:")
+	fmt.Fprintln(w, "\nCould not remove these; remove them with the commands below:")
 	for _, l := range left {
 		fmt.Fprintf(w, "  %s\n    %s\n", l.What, l.How)
 	}
@@ -121,7 +119,7 @@ func (p Program) newRoot() *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 		SilenceErrors:              true,
 		SilenceUsage:               true,
-		// The flags of a command that does not exist are nobody's.
+		// An unknown command is the error to report, not its flags.
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -141,7 +139,7 @@ func (p Program) newRoot() *cobra.Command {
 	root.AddCommand(
 		newRun(p.tool()), newCheck(p.tool()), newLoad(), newUpstream(), newEtcd(), newGateway(p.Version),
 		newMachine(), newReport(), newVersion(p.Version),
-		newTopic("scenario", "how a scenario file is written (armrepro help scenario)", scenarioAbout),
+		newTopic("scenario", "how to write a scenario file (see armrepro help scenario)", scenarioAbout),
 	)
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultHelpCmd()
@@ -152,7 +150,7 @@ func (p Program) newRoot() *cobra.Command {
 
 func (p Program) tool() bench.Tool { return bench.Tool{Name: "armrepro", Version: p.Version} }
 
-// withCommand adds the command run where args have none: run is what most want.
+// withCommand adds the default command, run, where args name none.
 func withCommand(args []string) []string {
 	asked := []string{"-h", "--help", "-v", "--version"}
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") && !slices.Contains(asked, args[0]) {
@@ -169,7 +167,7 @@ func unknownCommand(root *cobra.Command, name string) error {
 	}
 }
 
-// arguments makes sure that a command gets from least to most of them; what
+// arguments checks that a command gets between least and most arguments; what
 // names them.
 func arguments(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

@@ -143,8 +143,8 @@ func printFlags(w io.Writer, flags *pflag.FlagSet, width int) {
 	})
 }
 
-// describeFlag returns a flag as a person would type it, and what it means. The
-// word for its value is what its usage begins with in backquotes, or its type.
+// describeFlag returns a flag as a user types it, and its meaning. The word for
+// its value is the backquoted beginning of its usage, otherwise its type.
 func describeFlag(f *pflag.Flag) (names, usage string) {
 	value, usage := f.Value.Type(), f.Usage
 	if rest, ok := strings.CutPrefix(usage, "`"); ok {
@@ -165,7 +165,7 @@ func describeFlag(f *pflag.Flag) (names, usage string) {
 	return names, usage
 }
 
-// flagError says what is wrong with a flag, and which one may be meant.
+// flagError says what is wrong with a flag, and suggests similar ones.
 func flagError(cmd *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return &usageError{text: fmt.Sprintf("--%s: %v", bad.GetFlag().Name, bad.Unwrap()), hint: hintOf(bad.Unwrap())}
@@ -183,8 +183,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usage
 }
 
-// similarFlags lists the flags of cmd that name may be meant for. They are
-// compared as commands are, by cobra's own measure.
+// similarFlags lists the flags of cmd that resemble name, by cobra's measure for
+// commands.
 func similarFlags(cmd *cobra.Command, name string) []string {
 	flags := &cobra.Command{SuggestionsMinimumDistance: 2}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -199,7 +199,7 @@ func similarFlags(cmd *cobra.Command, name string) []string {
 	return similar
 }
 
-// didYouMean is the hint that one of words may be meant.
+// didYouMean is the hint that suggests words.
 func didYouMean(words ...string) string {
 	if len(words) == 0 {
 		return ""
@@ -210,8 +210,8 @@ func didYouMean(words ...string) string {
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
-		Short: "print this help, or that of a command",
-		Long:  "Prints the help of armrepro, or of a command.",
+		Short: "print help for armrepro or a command",
+		Long:  "Prints help for armrepro or a command.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
@@ -223,7 +223,7 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// describeCompletion puts cobra's command in the words of the others.
+// describeCompletion words cobra's command like the others.
 func describeCompletion(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
@@ -250,7 +250,7 @@ func newVersion(version string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "print the version",
-		Long:  "Prints armrepro's version, and those of Go and etcd in it.",
+		Long:  "Prints the versions of armrepro and of the Go and etcd in it.",
 		Args:  arguments(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(cmd.OutOrStdout(), versionLine(version))

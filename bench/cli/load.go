@@ -50,7 +50,7 @@ func newLoad() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg.URL = args[0]
 			if cmd.Flags().Changed("unix-socket") && cfg.UnixSocket == "" {
-				return usagef("--unix-socket: no path is given")
+				return usagef("--unix-socket: needs a path")
 			}
 			if err := o.apply(&cfg); err != nil {
 				return err
@@ -66,19 +66,19 @@ func newLoad() *cobra.Command {
 	group(cmd, "Load", func(fs *pflag.FlagSet) {
 		addLoadFlags(fs, &cfg, "threads that share the connections")
 		fs.VarP(rate(&cfg.Rate), "rate", "R", "fixed rate in requests/s (default: a closed loop)")
-		fs.Var(bounded(&cfg.Requests, math.MaxInt32), "until-requests", "end after so many answers, or after the duration")
+		fs.Var(bounded(&cfg.Requests, math.MaxInt32), "until-requests", "end after this many responses, or after the duration")
 	})
 	group(cmd, "Request", func(fs *pflag.FlagSet) {
-		fs.StringArrayVarP(&o.headers, "header", "H", nil, "`HEADER` add this header (Name: value) to every request; repeatable")
-		fs.StringVar(&cfg.Method, "method", "", "`METHOD` method of the request (default GET, or POST with a body)")
-		fs.StringVar(&o.body, "body", "", "`TEXT` body of every request")
-		fs.StringVar(&o.bodyFile, "body-file", "", "`FILE` file with the body of every request")
+		fs.StringArrayVarP(&o.headers, "header", "H", nil, "`HEADER` add this header (\"Name: value\") to every request; repeatable")
+		fs.StringVar(&cfg.Method, "method", "", "`METHOD` request method (default GET, or POST with a body)")
+		fs.StringVar(&o.body, "body", "", "`TEXT` request body")
+		fs.StringVar(&o.bodyFile, "body-file", "", "`FILE` read the request body from this file")
 		fs.StringVar(&cfg.UnixSocket, "unix-socket", "", "`PATH` connect to this unix socket instead of the URL's host")
 	})
 	group(cmd, "Output", func(fs *pflag.FlagSet) {
 		fs.BoolVarP(&o.latency, "latency", "L", false, "print the latency distribution")
 		fs.VarP(newChoice(&o.output, "output format", "wrk", "json"),
-			"output", "o", "print the result as wrk prints it (wrk) or as json")
+			"output", "o", "output format: wrk (as wrk prints it) or json")
 		fs.StringVar(&o.hdr, "hdr", "", "`FILE` write the latencies to this file as an HdrHistogram log")
 		fs.IntVar(&o.eventsFD, "events-fd", -1, "write progress as JSON lines to this file descriptor")
 		_ = fs.MarkHidden("events-fd")
@@ -91,10 +91,10 @@ func addLoadFlags(fs *pflag.FlagSet, cfg *load.Config, threadsUsage string) {
 	fs.VarP(duration(&cfg.Duration), "duration", "d", "how long each run lasts")
 	fs.VarP(count(&cfg.Connections), "connections", "c", "connections to keep open")
 	fs.VarP(count(&cfg.Threads), "threads", "t", threadsUsage)
-	fs.VarP(duration(&cfg.Timeout), "timeout", "T", "how long an answer may take before it counts as a timeout")
+	fs.VarP(duration(&cfg.Timeout), "timeout", "T", "how long a response may take before it counts as a timeout")
 }
 
-// apply completes cfg by what the flags say.
+// apply completes cfg from the flags.
 func (o *loadOptions) apply(cfg *load.Config) error {
 	var err error
 	if cfg.Header, err = parseHeaders(o.headers); err != nil {
@@ -103,7 +103,7 @@ func (o *loadOptions) apply(cfg *load.Config) error {
 	cfg.Body = []byte(o.body)
 	if o.bodyFile != "" {
 		if o.body != "" {
-			return usagef("load: --body and --body-file exclude each other")
+			return usagef("load: use either --body or --body-file, not both")
 		}
 		if cfg.Body, err = readBody(o.bodyFile); err != nil {
 			return usagef("--body-file: %v", err)
@@ -150,7 +150,7 @@ func (o *loadOptions) generate(ctx context.Context, cfg load.Config, stdout, std
 	if err != nil {
 		return err
 	}
-	// Made before the load, so that a bad name costs nobody a measurement.
+	// Opened before the load, so a bad name does not cost a measurement.
 	hdr, err := openOut("--hdr", o.hdr, true)
 	if err != nil {
 		return err
@@ -164,12 +164,12 @@ func (o *loadOptions) generate(ctx context.Context, cfg load.Config, stdout, std
 	if err != nil {
 		return err
 	}
-	// Printed first: a full disk takes only the log.
+	// Printed first: a full disk then loses only the log.
 	printErr := o.print(stdout, stderr, measured, cpu, cfg)
 	return errors.Join(printErr, hdr.write(measured.WriteHDR))
 }
 
-// print prints what was measured, and doubts about it.
+// print prints the measurement, and doubts about it.
 func (o *loadOptions) print(stdout, stderr io.Writer, measured *load.Measurement, cpu time.Duration, cfg load.Config) error {
 	result, err := measured.Result()
 	if err != nil {
@@ -181,24 +181,23 @@ func (o *loadOptions) print(stdout, stderr io.Writer, measured *load.Measurement
 	} else {
 		err = writeRun(stdout, run, cpu)
 	}
-	// Whoever follows the events judges for itself.
+	// The process that follows the events judges the figures itself.
 	if o.eventsFD >= 0 {
 		return err
 	}
 	for _, cause := range result.Causes {
-		fmt.Fprintf(stderr, "armrepro: first error of its kind: %s\n", cause)
+		fmt.Fprintf(stderr, "armrepro: first error of this kind: %s\n", cause)
 	}
 	for _, w := range bench.DoubtRun(&run, cfg.Connections) {
 		fmt.Fprintf(stderr, "armrepro: %s: %s\n  %s\n", w.Code, w.Text, w.Hint)
 	}
 	if run.Requests == 0 {
-		err = errors.Join(err, errors.New("nothing was answered"))
+		err = errors.Join(err, errors.New("no request was answered"))
 	}
 	return err
 }
 
-// measureLoad runs the generator, and measures the CPU time of this process
-// meanwhile.
+// measureLoad runs the generator and measures this process's CPU time.
 func measureLoad(ctx context.Context, runner *load.Runner, on events) (*load.Measurement, time.Duration, error) {
 	before, err := process.CPUTime(os.Getpid())
 	if err != nil {
@@ -228,8 +227,8 @@ func writeRun(w io.Writer, run bench.Run, cpu time.Duration) error {
 	return writeJSON(w, run)
 }
 
-// events tell the process that started this one how its load goes. A nil encoder
-// means that nobody asked.
+// events report progress to the process that started this one. The encoder is
+// nil where it did not ask.
 type events struct{ to *json.Encoder }
 
 func openEvents(fd int) events {
@@ -239,7 +238,7 @@ func openEvents(fd int) events {
 	return events{json.NewEncoder(os.NewFile(uintptr(fd), "events"))}
 }
 
-// send sends one event. Whoever asked may have gone; then nobody misses it.
+// send sends one event. An error means that the reader has gone, which is fine.
 func (e events) send(name string, completed uint64) {
 	if e.to != nil {
 		_ = e.to.Encode(experiment.Event{Name: name, Completed: completed})

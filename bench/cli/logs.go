@@ -23,13 +23,13 @@ func (l *logFlags) add(fs *pflag.FlagSet) {
 	fs.Var(newChoice(&l.level, "log level", "debug", "info", "warn", "error"),
 		"log-level", "minimum log level: debug, info, warn or error")
 	fs.Var(newChoice(&l.format, "log format", "text", "json"),
-		"log-format", "log as text or json, to standard error")
-	fs.BoolVarP(&l.quiet, "quiet", "q", false, "log only warnings and errors, show no progress")
+		"log-format", "format of the log on standard error: text or json")
+	fs.BoolVarP(&l.quiet, "quiet", "q", false, "log only warnings and errors; show no progress")
 	l.addNoColor(fs)
 }
 
 func (l *logFlags) addNoColor(fs *pflag.FlagSet) {
-	fs.BoolVar(&l.noColor, "no-color", false, "use no colors; the variable NO_COLOR does the same")
+	fs.BoolVar(&l.noColor, "no-color", false, "use no colors (same as setting NO_COLOR)")
 }
 
 // color says whether w may be written to in color.

@@ -17,12 +17,12 @@ func newMachine() *cobra.Command {
 	root, output, explain := "/", "text", false
 	cmd := &cobra.Command{
 		Use:   "machine [flags]",
-		Short: "say what machine this is",
+		Short: "identify this machine",
 		Long:  machineAbout,
 		Args:  arguments(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if root == "" {
-				return usagef("--root: no folder is given")
+				return usagef("--root: needs a folder")
 			}
 			m, evidence, err := detect(root)
 			if err != nil {
@@ -41,15 +41,15 @@ func newMachine() *cobra.Command {
 		},
 	}
 	group(cmd, "Flags", func(fs *pflag.FlagSet) {
-		fs.StringVar(&root, "root", root, "`DIR` read proc, sys, etc and run of this folder")
+		fs.StringVar(&root, "root", root, "`DIR` read proc, sys, etc and run in this folder")
 		addTextOrJSON(fs, &output)
-		fs.BoolVar(&explain, "explain", false, "print the evidence for every line")
+		fs.BoolVar(&explain, "explain", false, "print the evidence for each line")
 	})
 	return cmd
 }
 
-// detect describes the machine that the tree at dir belongs to. Links in a
-// recorded tree cannot lead out of it, to the machine that reads it.
+// detect describes the machine that the tree at dir was recorded on. Links in a
+// recorded tree cannot lead out of it.
 func detect(dir string) (machine.Machine, []machine.Evidence, error) {
 	if filepath.Clean(dir) == "/" {
 		m, evidence := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts(), Calibrate: true})

@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 )
 
-// outFile is a file that is going to be written. A regular file is written
-// beside its place and takes its name when it is complete; anything else, such
-// as a pipe or a device, is written to as it is.
+// outFile is a file for output. A regular file is written under a temporary name
+// beside it and renamed when complete. A pipe or device is written directly.
 type outFile struct {
 	name string
 	mode fs.FileMode
@@ -22,9 +21,9 @@ type outFile struct {
 // newFile is the mode of a file that does not exist yet.
 const newFile = 0o644
 
-// openOut tries the place that a flag names, before anything is measured: one
-// that cannot be written to is known in time. It returns nil for an empty name.
-// Only with replace may a regular file be there.
+// openOut checks that the file a flag names can be written, before anything is
+// measured. It returns nil for an empty name. Without replace, a non-empty file
+// is an error.
 func openOut(flag, name string, replace bool) (*outFile, error) {
 	if name == "" {
 		return nil, nil
@@ -61,12 +60,12 @@ func openOut(flag, name string, replace bool) (*outFile, error) {
 	return o, errors.Join(trial.Close(), os.Remove(trial.Name()))
 }
 
-// beside makes a file in the same folder.
+// beside creates a temporary file in the same folder.
 func (o *outFile) beside() (*os.File, error) {
 	return os.CreateTemp(filepath.Dir(o.name), "."+filepath.Base(o.name)+".*")
 }
 
-// write writes the file with what text writes. On nil it does nothing.
+// write fills the file with the output of text. On nil it does nothing.
 func (o *outFile) write(text func(io.Writer) error) error {
 	if o == nil {
 		return nil

@@ -27,8 +27,8 @@ type server interface {
 	Close() error
 }
 
-// serve waits until ctx ends or the server does, and closes it. A signal is how
-// a server is meant to end, and no error.
+// serve waits until ctx or the server ends, then closes the server. A signal is
+// the normal end, not an error.
 func serve(ctx context.Context, s server) error {
 	var err error
 	select {
@@ -57,7 +57,7 @@ func newEtcd() *cobra.Command {
 	cfg := embed.Config{Listen: embed.DefaultListen}
 	return newPart("etcd", "the embedded etcd alone, until Ctrl-C", etcdAbout, func(fs *pflag.FlagSet) {
 		fs.StringVar(&cfg.Listen, "listen", cfg.Listen, "`ADDRESS` listen on this loopback address")
-		fs.StringVar(&cfg.Dir, "dir", "", "`DIR` make the data folder in this one (default: the temporary folder)")
+		fs.StringVar(&cfg.Dir, "dir", "", "`DIR` put the data folder in this one (default: the temporary folder)")
 	}, func(ctx context.Context, log zerolog.Logger) error {
 		cfg.Logger = log
 		s, err := embed.Start(ctx, cfg)
@@ -74,8 +74,8 @@ func newEtcd() *cobra.Command {
 
 const (
 	maxUpstreamThreads = 256
-	// upstreamMemory is where the upstream begins to collect garbage, in
-	// bytes: only a client's large requests leave as much behind.
+	// upstreamMemory is the heap in bytes at which the upstream starts to
+	// collect garbage. Only large requests leave that much.
 	upstreamMemory = 256 << 20
 )
 
@@ -85,12 +85,11 @@ func newUpstream() *cobra.Command {
 	return newPart("upstream", "the upstream alone, until Ctrl-C", upstreamAbout, func(fs *pflag.FlagSet) {
 		fs.StringSliceVar(&cfg.Listen, "listen", []string{"127.0.0.1:1980"}, "`ADDRESS,…` listen on these addresses")
 		fs.VarP(bounded(&cfg.Loops, maxUpstreamThreads), "threads", "t", "threads that share the connections")
-		fs.IntVar(&controlFD, "control-fd", controlFD, "file descriptor of a socket to say on how many answers were sent")
+		fs.IntVar(&controlFD, "control-fd", controlFD, "file descriptor of a socket for the number of responses sent")
 		_ = fs.MarkHidden("control-fd")
 	}, func(ctx context.Context, log zerolog.Logger) error {
 		raiseFiles(log)
-		// The loops keep a processor each, and a collection has to wait for
-		// them.
+		// Each loop keeps a processor, and a collection has to wait for it.
 		runtime.GOMAXPROCS(cfg.Loops + 1)
 		debug.SetGCPercent(-1)
 		debug.SetMemoryLimit(upstreamMemory)
@@ -108,24 +107,23 @@ func newUpstream() *cobra.Command {
 
 func raiseFiles(log zerolog.Logger) {
 	if _, err := process.RaiseNoFile(); err != nil {
-		log.Warn().Err(err).Msg("could not raise the limit of open files")
+		log.Warn().Err(err).Msg("could not raise the limit on open files")
 	}
 }
 
-// gatewayGC is how much garbage, in percent of what lives, the built-in gateway
-// lets gather. What lives is small, so the usual 100 would have it collect many
-// times a second under load.
+// gatewayGC is the built-in gateway's GOGC. Its live heap is small, so the
+// default of 100 would collect many times a second under load.
 const gatewayGC = 800
 
 func newGateway(version string) *cobra.Command {
 	cfg := gateway.Config{Version: version, Etcd: proxycheck.Etcd{Endpoints: []string{"http://127.0.0.1:2379"}}}
 	return newPart("gateway", "the built-in gateway alone, until Ctrl-C", gatewayAbout, func(fs *pflag.FlagSet) {
-		fs.StringVar(&cfg.Listen, "listen", gateway.DefaultListen, "`ADDRESS` serve the routes on this address")
+		fs.StringVar(&cfg.Listen, "listen", gateway.DefaultListen, "`ADDRESS` address of the data plane")
 		fs.StringVar(&cfg.AdminListen, "admin-listen", gateway.DefaultAdminListen, "`ADDRESS` address of the Admin API")
 		fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", gateway.DefaultPrometheusListen, "`ADDRESS` address of the metrics")
 		addEtcd(fs, &cfg.Etcd, "client URLs of etcd")
 		fs.StringVar(&cfg.Prefix, "etcd-prefix", gateway.DefaultPrefix, "`PREFIX` prefix of the keys in etcd")
-		fs.StringVar(&cfg.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one, which is logged)")
+		fs.StringVar(&cfg.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one, shown in the log)")
 	}, func(ctx context.Context, log zerolog.Logger) error {
 		cfg.Logger = log
 		if err := completeEtcd(&cfg.Etcd); err != nil {
@@ -142,7 +140,7 @@ func runGateway(ctx context.Context, cfg gateway.Config) error {
 	cfg.AdminKey = cmp.Or(cfg.AdminKey, os.Getenv(proxycheck.AdminKeyEnv))
 	if cfg.AdminKey == "" {
 		cfg.AdminKey = rand.Text()
-		log.Info().Str("admin-key", cfg.AdminKey).Msg("made an admin key")
+		log.Info().Str("admin-key", cfg.AdminKey).Msg("created an admin key")
 	}
 	// One worker has one core.
 	runtime.GOMAXPROCS(1)

@@ -12,9 +12,9 @@ import (
 	"armrepro/bench"
 )
 
-// progress shows on a terminal how far a run is, in one line below the log. It
-// is also the writer of the log, so that the two do not get into each other's
-// way. Without a terminal there is only the log.
+// progress shows a run's progress on a terminal, in one line below the log. The
+// log is written through it, so the two do not overwrite each other. Without a
+// terminal there is only the log.
 type progress struct {
 	w     io.Writer
 	log   zerolog.Logger
@@ -36,7 +36,7 @@ func newProgress(w io.Writer, flags *logFlags) *progress {
 // clearLine returns to the beginning of the line and erases it.
 const clearLine = "\r\x1b[K"
 
-// Write writes a part of the log above the line.
+// Write writes log lines above the progress line.
 func (p *progress) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -38,7 +38,7 @@ func (o *outputFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.references, "references", false, "add the published figures of the same scenarios (text and markdown)")
 }
 
-// print writes results to w as the flags ask.
+// print writes results to w in the format of the flags.
 func (o *outputFlags) print(w io.Writer, color bool, results ...bench.Result) error {
 	return report.Write(w, o.format, results, report.Options{
 		Color:      color,
@@ -78,7 +78,7 @@ func newReport() *cobra.Command {
 }
 
 // readResults reads the results in the file name, or from stdin if that is -. A
-// pipe that nobody writes to does not keep it from being interrupted.
+// signal interrupts it even while it waits for a pipe.
 func readResults(ctx context.Context, name string, stdin io.Reader) ([]bench.Result, error) {
 	type answer struct {
 		results []bench.Result
@@ -119,7 +119,7 @@ func openResults(name string, stdin io.Reader) ([]bench.Result, error) {
 	}
 	err = fmt.Errorf("read %s: %w", name, err)
 	if errors.Is(err, report.ErrVersion) {
-		return nil, &proxycheck.HintError{Err: err, Advice: "Print it with the version of armrepro that wrote it, or with a newer one."}
+		return nil, &proxycheck.HintError{Err: err, Advice: "print it with the version of armrepro that wrote it, or a newer one"}
 	}
 	return nil, err
 }

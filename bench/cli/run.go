@@ -73,19 +73,19 @@ func newRun(tool bench.Tool) *cobra.Command {
 		},
 	}
 	group(cmd, "Load", func(fs *pflag.FlagSet) {
-		addLoadFlags(fs, &o.load, "threads of the load generator (default: one for each of --workers)")
-		fs.Var(bounded(&o.runs, 1000), "runs", "measured runs of each scenario")
-		fs.Var(duration(&o.warmup), "warmup", "unmeasured load before the first run of each scenario")
-		fs.VarP(rateOrShare(&o.rate), "rate", "R", "fixed rate in requests/s, or a share of the maximum (75%) (default: a closed loop)")
-		fs.Var(shares(&o.sweep), "sweep", "also measure at these shares of the maximum: 10%,25%,50%,75%,90%")
+		addLoadFlags(fs, &o.load, "load generator threads (default: one per gateway worker, see --workers)")
+		fs.Var(bounded(&o.runs, 1000), "runs", "measured runs per scenario")
+		fs.Var(duration(&o.warmup), "warmup", "load before the first run of each scenario, not measured")
+		fs.VarP(rateOrShare(&o.rate), "rate", "R", "fixed rate in requests/s, or a share of the maximum such as 75% (default: a closed loop)")
+		fs.Var(shares(&o.sweep), "sweep", "also measure at these shares of the maximum, such as 10%,25%,50%,75%,90%")
 		o.addScenario(fs)
 	})
 	o.addGateway(cmd)
 	group(cmd, "Output", func(fs *pflag.FlagSet) {
 		o.output.add(fs)
 		fs.StringVar(&o.save, "save", "", "`FILE` also write the result as JSON to this file")
-		fs.StringVar(&o.Label, "label", "", "`NAME` the machine's name in titles, files and comparisons")
-		fs.BoolVar(&o.force, "force", false, "let --save replace a file")
+		fs.StringVar(&o.Label, "label", "", "`NAME` name of this machine in titles, files and comparisons")
+		fs.BoolVar(&o.force, "force", false, "allow --save to replace a file")
 		o.logs.add(fs)
 	})
 	o.addPorts(cmd)
@@ -93,7 +93,7 @@ func newRun(tool bench.Tool) *cobra.Command {
 }
 
 func (o *runOptions) addScenario(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.scenarioNames, "scenario", assets.ScenarioNames(), "`NAME,…` scenarios to use: names, or YAML files")
+	fs.StringSliceVar(&o.scenarioNames, "scenario", assets.ScenarioNames(), "`NAME,…` scenarios, by name or as YAML files")
 }
 
 // addGateway adds the flags that say what is measured, for run and check.
@@ -102,25 +102,25 @@ func (o *runOptions) addGateway(cmd *cobra.Command) {
 	group(cmd, "Gateway", func(fs *pflag.FlagSet) {
 		fs.Var(newChoice(&o.Gateway, "kind", kinds...), "gateway",
 			"what to measure: "+orList(kinds)+" (auto: native if APISIX is installed, otherwise attach)")
-		fs.StringVar(&o.APISIXHome, "apisix-home", "", "`DIR` folder of the installed APISIX (default: the usual places)")
-		fs.StringVar(&o.GatewayURL, "gateway-url", "", "`URL` data plane of the gateway to attach to; implies --gateway attach (default http://127.0.0.1 with --gateway-port)")
-		fs.StringVar(&o.AdminURL, "admin-url", "", "`URL` Admin API of the gateway to attach to (default: --admin-port, otherwise the gateway's)")
-		fs.StringVar(&o.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one; needed to attach)")
-		addEtcd(fs, &o.Etcd, "client URLs of an existing etcd to use instead of the embedded one")
-		fs.StringVar(&o.EtcdPrefix, "etcd-prefix", "", "`PREFIX` prefix of the gateway's keys in etcd (default: a new one)")
+		fs.StringVar(&o.APISIXHome, "apisix-home", "", "`DIR` folder of the installed APISIX (default: search the usual places)")
+		fs.StringVar(&o.GatewayURL, "gateway-url", "", "`URL` data plane of the gateway to attach to; implies --gateway attach (default: http://127.0.0.1 on --gateway-port)")
+		fs.StringVar(&o.AdminURL, "admin-url", "", "`URL` Admin API of the gateway to attach to (default: on --admin-port, otherwise on the data plane's port)")
+		fs.StringVar(&o.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one); required with attach")
+		addEtcd(fs, &o.Etcd, "use this etcd instead of the embedded one (its client URLs)")
+		fs.StringVar(&o.EtcdPrefix, "etcd-prefix", "", "`PREFIX` prefix of the gateway's keys in etcd (default: a new one for each run)")
 		fs.Var(bounded(&o.workers, 1024), "workers", "required number of gateway workers")
-		fs.Var(bounded(&o.upstreams, 1000), "upstreams", "ports that the upstream listens on, counting up")
-		fs.StringVar(&o.Pin, "pin", o.Pin, "`CPUS` keep the processes on CPUs of their own: auto (with four or more), none, or a list for the gateway's workers, such as 2-3")
+		fs.Var(bounded(&o.upstreams, 1000), "upstreams", "number of upstreams, on consecutive ports from --upstream-port")
+		fs.StringVar(&o.Pin, "pin", o.Pin, "`CPUS` pin the processes to separate CPUs: auto (with four or more CPUs), none, or the CPUs for the gateway's workers, such as 2-3")
 	})
 }
 
 // addEtcd adds the flags that say how to reach an etcd.
 func addEtcd(fs *pflag.FlagSet, cfg *proxycheck.Etcd, usage string) {
 	fs.Var(endpoints(&cfg.Endpoints), "etcd", usage)
-	fs.StringVar(&cfg.User, "etcd-user", "", "`USER` user of that etcd; its password is read from $"+proxycheck.EtcdPasswordEnv)
-	fs.StringVar(&cfg.CACert, "etcd-cacert", "", "`FILE` authority that signed etcd's certificate, in PEM (default: the system's)")
-	fs.StringVar(&cfg.Cert, "etcd-cert", "", "`FILE` client certificate for etcd, in PEM")
-	fs.StringVar(&cfg.Key, "etcd-key", "", "`FILE` key of that certificate, in PEM")
+	fs.StringVar(&cfg.User, "etcd-user", "", "`USER` user for that etcd; set its password in $"+proxycheck.EtcdPasswordEnv)
+	fs.StringVar(&cfg.CACert, "etcd-cacert", "", "`FILE` CA certificate for that etcd, in PEM (default: the system's CAs)")
+	fs.StringVar(&cfg.Cert, "etcd-cert", "", "`FILE` client certificate for that etcd, in PEM")
+	fs.StringVar(&cfg.Key, "etcd-key", "", "`FILE` key of the client certificate, in PEM")
 }
 
 // completeEtcd takes the password from the environment and checks the flags.
@@ -152,10 +152,10 @@ func (o *runOptions) addPorts(cmd *cobra.Command) {
 func (o *runOptions) complete() error {
 	o.AdminKey = cmp.Or(o.AdminKey, os.Getenv(proxycheck.AdminKeyEnv))
 	if o.Gateway == experiment.Builtin && o.workers != 1 {
-		return usagef("--workers: the built-in gateway has one")
+		return usagef("--workers: the built-in gateway has one worker")
 	}
 	if p := o.EtcdPrefix; p != "" && (!strings.HasPrefix(p, "/") || strings.HasSuffix(p, "/")) {
-		return usagef("--etcd-prefix: %q has to begin with a slash and not to end with one", p)
+		return usagef("--etcd-prefix: %q must begin with a slash and not end with one", p)
 	}
 	if err := o.checkPorts(); err != nil {
 		return err
@@ -208,15 +208,15 @@ func (o *runOptions) settings() bench.Settings {
 	}
 }
 
-// checkPorts makes sure that each port is one, and has one use.
+// checkPorts checks that each port is valid and used once.
 func (o *runOptions) checkPorts() error {
 	users := map[int]string{}
 	take := func(port int, flag string) error {
 		if port < 1 || port > 65535 {
-			return usagef("--%s: %d is not a port", flag, port)
+			return usagef("--%s: %d is not a port from 1 to 65535", flag, port)
 		}
 		if other, taken := users[port]; taken {
-			return usagef("--%s and --%s: both are port %d", other, flag, port)
+			return usagef("--%s and --%s: both use port %d", other, flag, port)
 		}
 		users[port] = flag
 		return nil
@@ -234,7 +234,7 @@ func (o *runOptions) checkPorts() error {
 	return nil
 }
 
-// readScenarios finds the scenarios by name, or else as files.
+// readScenarios finds the scenarios by name, otherwise as files.
 func (o *runOptions) readScenarios() error {
 	for _, name := range o.scenarioNames {
 		s, err := readScenario(name)
@@ -242,12 +242,12 @@ func (o *runOptions) readScenarios() error {
 			return err
 		}
 		if slices.ContainsFunc(o.Scenarios, func(have bench.Scenario) bool { return have.Name == s.Name }) {
-			return usagef("--scenario: %s is there twice", s.Name)
+			return usagef("--scenario: %s is given twice", s.Name)
 		}
 		o.Scenarios = append(o.Scenarios, s)
 	}
 	if len(o.Scenarios) == 0 {
-		return usagef("--scenario: there is none")
+		return usagef("--scenario: needs a scenario")
 	}
 	return nil
 }
@@ -258,7 +258,7 @@ func readScenario(name string) (bench.Scenario, error) {
 	}
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return bench.Scenario{}, usagef("--scenario: %q is neither a file nor one of %s", name, strings.Join(assets.ScenarioNames(), ", "))
+		return bench.Scenario{}, usagef("--scenario: %q is neither a file nor a scenario (%s)", name, strings.Join(assets.ScenarioNames(), ", "))
 	}
 	if err != nil {
 		return bench.Scenario{}, usagef("--scenario: %v", err)
@@ -295,7 +295,7 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	if result == nil {
 		return err
 	}
-	// Saved first: what was measured survives a terminal that has gone.
+	// Saved first: the result survives a terminal that has gone.
 	out := cmd.OutOrStdout()
 	outErr := errors.Join(saved.write(func(w io.Writer) error {
 		return report.Write(w, "json", []bench.Result{*result}, report.Options{})
@@ -313,7 +313,7 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	return err
 }
 
-// explain says which flag or signal is behind an error of an experiment.
+// explain names the flag or signal behind an experiment's error.
 func (o *runOptions) explain(ctx context.Context, err error) error {
 	if bad, ok := errors.AsType[*experiment.PinError](err); ok {
 		return usagef("--pin: %v", bad)

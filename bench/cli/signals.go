@@ -25,8 +25,8 @@ func (e *signalError) Error() string {
 }
 
 // interruption returns the signal that ended ctx if there was one, otherwise
-// err. An error that only says that the context was canceled tells nobody why;
-// what could not be removed is still said.
+// err. "context canceled" would not say why. What could not be removed is still
+// reported.
 func interruption(ctx context.Context, err error) error {
 	stopped, ok := context.Cause(ctx).(*signalError)
 	switch {
@@ -40,17 +40,17 @@ func interruption(ctx context.Context, err error) error {
 
 const (
 	// takeDownLimit bounds how long a command may take to end after a signal.
-	// Each part is given some seconds: load 5, gateway 10, upstream 3, etcd 3,
-	// and a request to a gateway or etcd that hangs 5.
+	// It exceeds the sum of the parts' own limits in seconds: load 5, gateway
+	// 10, upstream 3, etcd 3, and 5 for each request that hangs.
 	takeDownLimit = 60 * time.Second
-	// repeatGap is how soon a further Ctrl-C may be the first one again, sent
-	// on by a wrapper: nobody presses it twice in that time and means it.
+	// repeatGap is how long a repeated Ctrl-C counts as the first one, which a
+	// wrapper may pass on. Nobody deliberately presses it again that fast.
 	repeatGap = time.Second
-	// hurryLimit is what removing routes and keys may take after that.
+	// hurryLimit bounds the removal of routes and keys after a second Ctrl-C.
 	hurryLimit = time.Second
 )
 
-// Signals are those that Main wants to be told of.
+// Signals lists the signals that Main handles.
 func Signals() []os.Signal {
 	// A reader that goes away must not end the program before it has taken
 	// everything down: writing fails instead. Not ignored, which children
@@ -69,8 +69,8 @@ func Signals() []os.Signal {
 //
 // The same signal often comes twice: timeout(1) sends it to its child and then to
 // the whole group, a closing terminal hangs up twice, wrappers pass on what the
-// group already had. So a repeat is no second wish. Only a Ctrl-C or SIGQUIT at
-// least a second after the first cuts taking down short.
+// group already had. So repeats are ignored. Only a Ctrl-C or SIGQUIT at least a
+// second after the first cuts taking down short.
 func Main(p Program, signals <-chan os.Signal) int {
 	process.TakeOwnName()
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -85,7 +85,7 @@ func Main(p Program, signals <-chan os.Signal) int {
 		case code := <-done:
 			return code
 		case <-limit:
-			fmt.Fprintln(p.Stderr, "armrepro: could not take everything down in time")
+			fmt.Fprintln(p.Stderr, "armrepro: could not stop and remove everything in time")
 			if left := process.Held(); len(left) > 0 {
 				printLeft(p.Stderr, left)
 				return exitFailed
@@ -108,8 +108,8 @@ func Main(p Program, signals <-chan os.Signal) int {
 	}
 }
 
-// meant says whether a signal that comes so long after the first one is a wish
-// of its own.
+// meant says whether a signal that comes this long after the first one is
+// deliberate.
 func meant(s os.Signal, after time.Duration) bool {
 	return (s == syscall.SIGINT || s == syscall.SIGQUIT) && after >= repeatGap
 }

@@ -13,7 +13,7 @@ import (
 	"armrepro/proxycheck"
 )
 
-// value is a flag that read reads and show prints. word stands for it in the help.
+// value is a flag that read parses and show prints; word is its name in the help.
 type value[T any] struct {
 	to   *T
 	word string
@@ -60,8 +60,8 @@ func orList(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// endpoints is a flag that takes URLs of etcd, several at once or in turn. No
-// message of it shows the passwords that they may hold.
+// endpoints is a flag that takes etcd URLs, comma-separated or repeated. Its
+// messages never show passwords in them.
 func endpoints(to *[]string) *value[[]string] {
 	given := false
 	return &value[[]string]{to, "URL,…", func(s string) ([]string, error) {
@@ -179,7 +179,7 @@ func parseShares(s string) (list []float64, err error) {
 	return list, nil
 }
 
-// withPercents is the hint that percent signs are all that parts lack, if so.
+// withPercents suggests percent signs if that is all that parts lack.
 func withPercents(parts []string) string {
 	var meant []string
 	for _, part := range parts {
@@ -205,7 +205,7 @@ func parseShare(s string) (float64, error) {
 	return percent / 100, nil
 }
 
-// parseHeaders reads the -H flags.
+// parseHeaders parses the -H flags.
 func parseHeaders(lines []string) (http.Header, error) {
 	header := http.Header{}
 	for _, line := range lines {

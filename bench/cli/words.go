@@ -2,96 +2,100 @@ package cli
 
 // What the help says.
 
-const rootAbout = `armrepro reproduces the published benchmark of the Apache APISIX gateway on ARM
-servers on the machine you run it on, in one command.`
+const rootAbout = `armrepro repeats the published benchmark of the Apache APISIX gateway on ARM servers.
+One command runs it on this machine.`
 
 const rootMore = `
-'armrepro COMMAND --help' shows a command's flags; without a command, flags are those of run.
+'armrepro COMMAND --help' lists a command's flags. Flags without a command are those of run.
 
-Exit codes: 0 measured, 1 failed, 2 usage, 3 measured but invalid, 130 interrupted.
+Exit codes: 0 measured, 1 failed or could not remove everything, 2 usage,
+3 measured but invalid, 130 interrupted.
 `
 
 const runAbout = `Measures the gateway in both scenarios of the published benchmark and prints the table.
 
-It starts an etcd, the upstream and, in a private home, the installed APISIX; creates the
-route of each scenario, proves that it is live, warms up, measures, and takes everything down
-again. The installed files are not touched.`
+It starts etcd, the upstream and, in a private folder, the installed APISIX. For each scenario
+it creates the route, verifies that it works, warms up and measures. At the end it stops and
+removes everything. It does not touch the installed files.`
 
-const checkAbout = `Does everything that run does except the load: looks at the machine and the ports, starts
-etcd, the upstream and the gateway, sends a request through the test route /anything/* to
-armrepro's upstream, proves the route of each scenario, and takes everything down again.`
+const checkAbout = `Does everything that run does except the load. It checks the machine and the ports and starts
+etcd, the upstream and the gateway. It sends a request through the test route /anything/* to
+armrepro's upstream and verifies the route of each scenario. At the end it stops and removes
+everything.`
 
 const loadAbout = `Loads URL over keep-alive connections and prints what wrk would print. Counts take
 k, M or G (10k), times take s, m or h (1m).
 
 Without --rate it is wrk's closed loop: each connection waits for its response before
-sending again. With --rate it is an open loop: requests are due at a fixed rate whatever the
-answers do, and latency counts from when a request was due, so that no stall hides
-(coordinated omission); what it was from the real send time is printed as Service.
+sending again. With --rate it is an open loop at a fixed request rate. Latency then counts
+from when the request was due, so it includes stalls (no coordinated omission). Latency from
+the actual send time is printed as Service.
 
 Differences from wrk:
   - There are no Lua scripts (-s).
-  - An answer that never arrives counts as a timeout (wrk counts only late ones), and its
-    connection is opened again after twice the timeout.
-  - Bytes that follow an answer are a read error, and a 1xx answer is no request.
-  - A server that closes or resets a connection after an answer and before the first byte of
-    the next costs a reconnect, not an error, unless it had taken that request and closes
-    without a reset. So does one whose answer ends with the connection. A reset is a read
-    error, wherever wrk happens to notice it.
-  - A server that refuses connections counts once a connection and outage, and is tried ten
+  - A response that never arrives counts as a timeout (wrk counts only late ones). Its
+    connection is reopened after twice the timeout.
+  - Bytes after the end of a response are a read error. A 1xx response does not count as a
+    request.
+  - If the server closes or resets a connection between responses, that is a reconnect, not
+    an error. The same holds for a response that ends with its connection. A server that
+    received the next request and closes without a reset causes a read error. Any other reset
+    is a read error too, wherever wrk happens to notice it.
+  - A refused connection counts as one error per connection and outage. It is retried ten
     times a second.
-  - An answer with both Content-Length and chunked is read as chunked.
-  - What RFC 9110 and 9112 forbid, or nobody asked for, is a read error: folded headers that
-    affect framing, an empty line before the answer, chunked in HTTP/1.0, any coding but
-    chunked, 101, two lengths that differ, a zero byte or bare CR in a header, and headers
-    above 64 KiB. The bytes of such answers count as read.
-  - Connections that do not divide by the threads are all opened (wrk leaves out the rest).
-  - Threads beyond the CPUs that it may use share a loop: taking turns on one CPU, they would
-    only interrupt each other.
-  - A request follows an answer at once. wrk waits until the socket is writable, which may
-    take a while on a shared CPU, and counts that wait in no latency: at equal QPS its mean
-    is lower.
+  - A response with both Content-Length and chunked is read as chunked.
+  - Responses that RFC 9110 and 9112 forbid, or that the request cannot have, are read errors:
+    folded headers that affect framing, an empty line before the response, chunked in
+    HTTP/1.0, any coding except chunked, status 101, two different lengths, a zero byte or
+    bare CR in a header, and headers above 64 KiB. Their bytes count as read.
+  - All connections are opened, even if they do not divide evenly by the threads (wrk drops
+    the remainder).
+  - Threads beyond the usable CPUs share an event loop. Separate loops would only interrupt
+    each other.
+  - The next request follows a response at once. wrk first waits until the socket is
+    writable. That can take a while on a shared CPU, and no latency includes it, so at equal
+    QPS wrk's mean is lower.
 
-No certificate is checked over https. Doubts about the figures (a busy thread, more than 1%
-reconnects, a misfit of rate, latency and connections) go to standard error.`
+Over https, certificates are not verified. Doubts about the figures go to standard error: a
+busy thread, more than 1 % reconnects, or rate, latency and connections that contradict each
+other.`
 
 // noScripts answers wrk's -s.
-const noScripts = "wrk's Lua scripts (-s) are not there: use --method, --header and --body"
+const noScripts = "use --method, --header and --body: there are no Lua scripts (-s)"
 
-const etcdAbout = `Runs the embedded etcd until Ctrl-C: one member, for this machine only, with data that
-is removed at the end.`
+const etcdAbout = `Runs the embedded etcd until Ctrl-C: one member, for this machine only. Its data is removed
+at the end.`
 
-const upstreamAbout = `Answers every path with the ten bytes 1234567890, chunked, as the nginx of the published
-benchmarks did, and /anything/* as httpbin does, until Ctrl-C.`
+const upstreamAbout = `Runs the upstream until Ctrl-C. It answers every path with the ten bytes 1234567890, chunked,
+like nginx in the published benchmarks, and /anything/* like httpbin.`
 
-const gatewayAbout = `Runs the built-in gateway until Ctrl-C. It does what the two scenarios need in the way
-APISIX does it, with one worker: the Admin API, routes kept in etcd, limit-count and
-prometheus. It is not APISIX.`
+const gatewayAbout = `Runs the built-in gateway until Ctrl-C. It has one worker and what the two scenarios need of
+APISIX: the Admin API, routes in etcd, limit-count and prometheus. It is not APISIX.`
 
-const machineAbout = `Says what machine this is: core, product, cloud and instance type, and what else moves
-a figure. --explain adds what each conclusion rests on, or why something is unknown; as
-root it can read more. --root describes the machine that another tree's proc and sys were
-recorded on. Serial numbers, uuids and instance ids are not read.`
+const machineAbout = `Identifies the machine: core, product, cloud, instance type, and whatever else affects the
+figures. --explain adds the evidence for each line, or why something is unknown. Run it as
+root to read more. --root describes a machine from a recorded copy of its /proc and /sys.
+Serial numbers, UUIDs and instance ids are not read.`
 
-const reportAbout = `Prints results that 'armrepro run --save FILE' or '--output json' wrote, one after the
-other. FILE may be - for standard input.`
+const reportAbout = `Prints the results that 'armrepro run --save FILE' or '--output json' wrote. FILE may be -
+for standard input.`
 
-const scenarioAbout = `A scenario is what the gateway is asked to do under load. --scenario takes the names
-single-upstream and two-plugins, or YAML files such as this one:
+const scenarioAbout = `A scenario says what the gateway does under load. --scenario takes the names single-upstream
+and two-plugins, or YAML files such as this one:
 
   name: limited                 # lower-case letters, digits and hyphens
-  title: one upstream, limited  # what a reader sees (default: the name)
-  path: /hello                  # what the load requests
-  route:                        # the Admin API's route object; the upstream is filled in
+  title: one upstream, limited  # the title in reports (default: the name)
+  path: /hello                  # the path that the load requests
+  route:                        # the Admin API's route object; armrepro fills in the upstream
     uri: /hello
     plugins:
       limit-count: {count: 1000000, time_window: 60, key: remote_addr}
       prometheus: {}
-  expect:                       # what proves that the route is live, all of it optional
-    body: "1234567890"          # the answer of armrepro's upstream
+  expect:                       # shows that the route works; each line is optional
+    body: "1234567890"          # the response of armrepro's upstream
     headers: [X-RateLimit-Limit]
     absent_headers: [X-Cache]
-    metric: apisix_http_status  # a metric that has to count the route
+    metric: apisix_http_status  # a metric that must count the route's requests
 
-A key that is not listed here is an error. See how such a file does with
-'armrepro check --scenario FILE' before you measure with it.`
+Any other key is an error. Try the file with 'armrepro check --scenario FILE' before you
+measure.`

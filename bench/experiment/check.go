@@ -16,8 +16,8 @@ import (
 	"armrepro/proxycheck/process"
 )
 
-// Check does everything that Run does except the load. What it found is there even
-// with an error; it is nil if that is nothing.
+// Check does everything that Run does except the load. The findings are there even
+// with an error; they are nil if there are none.
 func Check(ctx context.Context, cfg Config) (*Findings, error) {
 	c := newConductor(cfg)
 	err := c.setUp(ctx)
@@ -49,7 +49,7 @@ func (c *conductor) proveRoutes(ctx context.Context) error {
 	}
 	pids, err := c.gateway.Workers()
 	if err != nil {
-		c.log.Warn().Err(err).Msg("the gateway's workers cannot be seen")
+		c.log.Warn().Err(err).Msg("could not see the gateway's workers")
 		return nil
 	}
 	workers := len(pids)
@@ -57,13 +57,13 @@ func (c *conductor) proveRoutes(ctx context.Context) error {
 	if workers != c.cfg.Settings.Workers {
 		return &proxycheck.HintError{
 			Err:    fmt.Errorf("the gateway runs %d workers, not %d", workers, c.cfg.Settings.Workers),
-			Advice: fmt.Sprintf("Set worker_processes in the gateway's configuration, or use --workers %d.", workers),
+			Advice: fmt.Sprintf("set worker_processes in the gateway's configuration, or use --workers %d", workers),
 		}
 	}
 	return nil
 }
 
-// testPath is a path of the test route that the published benchmarks tried.
+// testPath is the path of the test route, as in the published benchmarks.
 const testPath = "/anything/das"
 
 // proveTestRoute sends a request through the gateway to armrepro's upstream, which echoes
@@ -83,7 +83,7 @@ func (c *conductor) proveTestRoute(ctx context.Context, gateway benchGateway) er
 		URL string `json:"url"`
 	}
 	if err := json.Unmarshal([]byte(body), &echo); err != nil || !strings.HasSuffix(echo.URL, testPath) {
-		return errors.New("test route: the answer is not from armrepro's upstream")
+		return errors.New("test route: the response is not from armrepro's upstream")
 	}
 	c.routes = append(c.routes, testPath)
 	c.log.Info().Str("path", testPath).Msg("test route reaches armrepro's upstream")
@@ -95,13 +95,13 @@ type Findings struct {
 	Machine machine.Machine   `json:"machine"`
 	Gateway bench.GatewayInfo `json:"gateway"`
 	Etcd    bench.EtcdInfo    `json:"etcd"`
-	// Routes are those that were proved live.
+	// Routes are those that were verified.
 	Routes []string `json:"routes"`
 	// Pins is null where the kernel places the processes.
 	Pins     *bench.Pins     `json:"pins"`
 	Warnings []bench.Warning `json:"warnings"`
-	// Checks are the codes of the checks of the machine that were made;
-	// Unchecked are those that could not be.
+	// Checks are the codes of the machine checks that were done; Unchecked
+	// those that could not be.
 	Checks    []string            `json:"checks"`
 	Unchecked []fitness.Unchecked `json:"unchecked"`
 }

@@ -27,19 +27,18 @@ type conductor struct {
 
 	fit        *watcher
 	etcdConfig proxycheck.Etcd
-	etcd       *embed.Server // nil if it is somebody else's
+	etcd       *embed.Server // nil with an external etcd
 	upstream   *process.Process
 	control    net.Conn // to the upstream
 	gateway    proxycheck.Gateway
 	// down takes down what was started.
 	down []func() error
-	// routes are those that were proved live.
+	// routes are those that were verified.
 	routes []string
 }
 
-// setUp brings everything up that the measurement needs: etcd, the upstream and
-// the gateway, in this order. Whatever it has started is there to be taken down
-// even when it fails.
+// setUp starts what the measurement needs: etcd, the upstream and the gateway, in
+// this order. Even when it fails, tearDown stops whatever it has started.
 func (c *conductor) setUp(ctx context.Context) error {
 	if err := checkProc(); err != nil {
 		return err
@@ -55,18 +54,18 @@ func (c *conductor) setUp(ctx context.Context) error {
 		return err
 	}
 
-	// A gateway of a killed run that is still ending holds its ports.
+	// The gateway of a killed run holds its ports while it is still ending.
 	if err := proxycheck.Sweep(ctx, ""); err != nil {
 		return err
 	}
-	// An etcd that can't be reached now may be again at the next run.
+	// An etcd that can't be reached now may be reachable in the next run.
 	err = proxycheck.SweepKeys("")
 	left := process.AllLeft(err)
 	if err != nil && len(left) == 0 {
 		return err
 	}
 	for _, left := range left {
-		c.log.Warn().Str("remove", left.How).Msg("could not remove what a killed run has left: " + left.What)
+		c.log.Warn().Str("remove", left.How).Msg("could not remove what a killed run left: " + left.What)
 	}
 	plan, err := c.planGateway(ctx)
 	if err != nil {
@@ -83,7 +82,7 @@ func (c *conductor) setUp(ctx context.Context) error {
 			return err
 		}
 	}
-	// Workers that cannot be seen are noticed by whoever needs them.
+	// Whoever needs the workers reports it if they cannot be seen.
 	workers, _ := c.gateway.Workers()
 	if err := c.pin(workers); err != nil {
 		return err
@@ -92,28 +91,28 @@ func (c *conductor) setUp(ctx context.Context) error {
 	return nil
 }
 
-// checkProc makes sure that /proc numbers the processes as this one does: it is
-// where the gateway's workers and the holders of ports are found.
+// checkProc checks that /proc belongs to this pid namespace: the gateway's workers
+// and the holders of ports are found there.
 func checkProc() error {
 	self, err := os.Readlink("/proc/self")
 	if err != nil || self == strconv.Itoa(os.Getpid()) {
-		return nil // What cannot be read is named by whoever needs it.
+		return nil // Whoever needs an unreadable file names it.
 	}
 	return &proxycheck.HintError{
-		Err:    fmt.Errorf("/proc is that of another pid namespace: it has this process as %s, which is %d", self, os.Getpid()),
-		Advice: "Mount a /proc of this namespace's own, such as with 'unshare --pid --fork --mount-proc'.",
+		Err:    fmt.Errorf("/proc belongs to another pid namespace: it lists this process as %s instead of %d", self, os.Getpid()),
+		Advice: "mount /proc for this namespace, for example with 'unshare --pid --fork --mount-proc'",
 	}
 }
 
-// spareFiles are the open files that a run needs beside the connections.
+// spareFiles are the open files that a run needs in addition to connections.
 const spareFiles = 256
 
-// raiseFiles raises the limit of open files, and makes sure that it is enough
-// for every process of the run: children inherit it.
+// raiseFiles raises the limit on open files and checks that it is enough for every
+// process of the run: children inherit it.
 func (c *conductor) raiseFiles() error {
 	files, err := process.RaiseNoFile()
 	if err != nil {
-		c.log.Warn().Err(err).Uint64("limit", files).Msg("could not raise the limit of open files")
+		c.log.Warn().Err(err).Uint64("limit", files).Msg("could not raise the limit on open files")
 	}
 	if need := uint64(c.cfg.Settings.Connections + spareFiles); files > 0 && files < need {
 		advice := fmt.Sprintf("raise the limit with 'ulimit -n %d', as root if the hard limit is lower", need)
@@ -135,7 +134,7 @@ func orUnknown(s string) string {
 	return s
 }
 
-// ports lists what has to be free before anything is started.
+// ports lists the ports that must be free before anything is started.
 func (c *conductor) ports(plan *gatewayPlan) []proxycheck.Port {
 	var ports []proxycheck.Port
 	for i := range c.cfg.Settings.Upstreams {
@@ -147,7 +146,7 @@ func (c *conductor) ports(plan *gatewayPlan) []proxycheck.Port {
 	return append(ports, plan.ports(c.cfg.Ports)...)
 }
 
-// startEtcd starts the embedded etcd, or looks at the one that was given.
+// startEtcd starts the embedded etcd, or checks the external one.
 func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 	if !plan.needsEtcd() {
 		return nil
@@ -175,8 +174,8 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 	return nil
 }
 
-// whileUp returns a context that ends when something that was started ends by
-// itself; its cause says what and how.
+// whileUp returns a context that ends when etcd, the upstream or the gateway ends
+// unexpectedly; its cause says which and how.
 func (c *conductor) whileUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var etcd <-chan error
@@ -205,9 +204,8 @@ func ending(p *process.Process) error {
 	return errors.New("exit code 0")
 }
 
-// tearDown takes everything down again, in the reverse order: the gateway needs
-// etcd to remove its route. What is left behind is an error, while what only went
-// another way than it should is logged.
+// tearDown takes everything down in reverse order: the gateway needs etcd to
+// remove its route. Something left behind is an error; other trouble is logged.
 func (c *conductor) tearDown() error {
 	var errs []error
 	for _, down := range slices.Backward(c.down) {
@@ -219,7 +217,7 @@ func (c *conductor) tearDown() error {
 		return err
 	}
 	if err != nil {
-		c.log.Warn().Err(err).Msg("could not take everything down cleanly")
+		c.log.Warn().Err(err).Msg("stopped everything, but not cleanly")
 	}
 	return nil
 }

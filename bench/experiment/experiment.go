@@ -26,13 +26,13 @@ const (
 // Kinds lists the kinds of gateway, the default first.
 func Kinds() []string { return []string{Auto, Native, Attach, Builtin} }
 
-// Config says what is measured and with what.
+// Config says what to measure, and how.
 type Config struct {
 	// Tool names the program that measures.
 	Tool bench.Tool
 	// Label is the user's name for the machine; empty without one.
 	Label string
-	// Settings are the choices that move the figures.
+	// Settings are the choices that affect the figures.
 	Settings  bench.Settings
 	Scenarios []bench.Scenario
 	// Pin is how processes are kept on CPUs, as fitness.PlanPins takes it.
@@ -86,9 +86,9 @@ func (p *Ports) All() []Port {
 	}
 }
 
-// Run measures. An error that holds a *process.LeftBehind says what could not be
-// removed. The result holds what was measured even with an error; it is
-// nil if that is nothing.
+// Run measures. A *process.LeftBehind in the error lists what could not be
+// removed. The result holds what was measured even with an error; it is nil if
+// nothing was.
 func Run(ctx context.Context, cfg Config) (*bench.Result, error) {
 	c := newConductor(cfg)
 	err := c.setUp(ctx)
@@ -119,7 +119,7 @@ func newConductor(cfg Config) *conductor {
 	}}
 }
 
-// benchConfig is what was set up, as package bench needs it.
+// benchConfig describes the setup for package bench.
 func (c *conductor) benchConfig() bench.Config {
 	return bench.Config{
 		Settings:     c.result.Settings,

@@ -13,29 +13,27 @@ import (
 	"armrepro/proxycheck/process"
 )
 
-// watcher watches whether the machine is fit to measure on, from before
-// anything is started until the load is over, and keeps the processes on their
-// CPUs.
+// watcher checks whether the machine is fit to measure on, from before anything
+// is started until the load is over. It also pins the processes.
 type watcher struct {
 	machine  machine.Machine
 	evidence []machine.Evidence
-	// cpus are those that this process may use until it is pinned itself.
+	// cpus are those that this process may use before it is pinned.
 	cpus []int
 	pins fitness.Pins
 	plan fitness.Plan
-	// first is from before anything was started, before from right before the
-	// load.
+	// first was taken before anything was started, before right before the load.
 	first, before fitness.Snapshot
 	begun         time.Time
-	// found are the codes of what was found before the load; looked says that
-	// begin has looked.
+	// found are the codes of the findings before the load; looked says that begin
+	// has run.
 	found  []string
 	looked bool
-	// mhz is the highest frequency that was measured.
+	// mhz is the highest frequency measured so far.
 	mhz float64
 }
 
-// PinError says that Config.Pin cannot be meant.
+// PinError says that Config.Pin makes no sense on this machine.
 type PinError struct{ error }
 
 // newWatcher takes the first snapshot and plans the pinning.
@@ -54,8 +52,8 @@ func newWatcher(m machine.Machine, evidence []machine.Evidence, workers int, pin
 	return f, nil
 }
 
-// snapshot is of the machine with the processes of this run, which are this one
-// and its descendants, and the gateway's workers wherever those belong.
+// snapshot counts as this run's processes: this one, its descendants, and the
+// gateway's workers, whoever started them.
 func (f *watcher) snapshot(workers []int) fitness.Snapshot {
 	opts := fitness.SnapshotOptions{
 		CPUs:     f.cpus,
@@ -63,15 +61,15 @@ func (f *watcher) snapshot(workers []int) fitness.Snapshot {
 		DataDir:  os.TempDir(),
 		FreeDisk: process.FreeDisk,
 	}
-	// An emulated CPU has no frequency of its own.
+	// An emulated CPU has no clock frequency.
 	if !f.machine.Emulated {
 		opts.MeasureMHz = f.measureMHz
 	}
 	return fitness.TakeSnapshot(os.DirFS("/"), opts)
 }
 
-// measureMHz measures again what came out lower than before: whatever else runs
-// on the core for a moment makes it so, too.
+// measureMHz measures again if the frequency is lower than before: another process
+// on the core lowers it too, for a moment.
 func (f *watcher) measureMHz() float64 {
 	const tries, near = 5, 0.98
 	var best float64
@@ -87,8 +85,7 @@ func (f *watcher) measureMHz() float64 {
 // quietWindow is how long the machine is watched before anything is started.
 const quietWindow = time.Second
 
-// quiet looks at what else the machine does while nothing of this run does
-// anything.
+// quiet checks what else the machine does while this run is idle.
 func (f *watcher) quiet(ctx context.Context, r *bench.Result) error {
 	select {
 	case <-time.After(time.Until(f.begun.Add(quietWindow))):
@@ -99,7 +96,7 @@ func (f *watcher) quiet(ctx context.Context, r *bench.Result) error {
 	return nil
 }
 
-// begin looks at the machine when everything is up and no load has begun.
+// begin checks the machine when everything is up, before the load.
 func (f *watcher) begin(c *conductor, workers []int) {
 	f.before, f.looked = f.snapshot(workers), true
 	f.plan = fitness.Plan{Workers: c.cfg.Settings.Workers, Connections: c.cfg.Settings.Connections, Pins: f.pins}
@@ -114,13 +111,13 @@ func (f *watcher) begin(c *conductor, workers []int) {
 	c.result.Unchecked = fitness.UncheckedOf(f.evidence, f.before)
 }
 
-// end looks at what has changed under the load.
+// end checks what has changed during the load.
 func (f *watcher) end(c *conductor, workers []int) {
 	after := f.snapshot(workers)
 	warn(c.result, "during the load: ", fitness.Moved(f.before, after))
 	now, _ := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts()})
 	if f.pins.Gateway != nil {
-		// This process itself may use fewer CPUs since it is pinned.
+		// This process may use fewer CPUs since it was pinned.
 		now.Allowed, now.UsableCores = f.machine.Allowed, f.machine.UsableCores
 	}
 	warn(c.result, "after the load: ", slices.DeleteFunc(fitness.Check(now, after, f.plan), func(found fitness.Finding) bool {
@@ -128,7 +125,7 @@ func (f *watcher) end(c *conductor, workers []int) {
 	}))
 }
 
-// warn adds findings, with when they were made.
+// warn adds findings, prefixed with when they were made.
 func warn(r *bench.Result, when string, findings []fitness.Finding) {
 	for _, f := range findings {
 		f.Text = when + f.Text
@@ -136,8 +133,8 @@ func warn(r *bench.Result, when string, findings []fitness.Finding) {
 	}
 }
 
-// pin keeps every process of the run on its CPUs. A gateway that was only
-// attached to is somebody else's and is left as it is.
+// pin pins every process of the run to its CPUs, except an attached gateway, which
+// belongs to the user.
 func (c *conductor) pin(workers []int) error {
 	pins := c.fit.pins
 	if pins.Gateway == nil {
@@ -159,7 +156,7 @@ func (c *conductor) pin(workers []int) error {
 		return fmt.Errorf("pin the upstream: %w", err)
 	}
 	if err := process.SetAffinity(os.Getpid(), pins.Others); err != nil {
-		return fmt.Errorf("pin this process: %w", err)
+		return fmt.Errorf("pin armrepro: %w", err)
 	}
 	return nil
 }

@@ -11,15 +11,15 @@ import (
 	"armrepro/proxycheck"
 )
 
-// gatewayPlan is which gateway is going to be measured, decided before anything
-// is started.
+// gatewayPlan says which gateway to measure. It is decided before anything is
+// started.
 type gatewayPlan struct {
 	kind    string
 	install *proxycheck.Install
 }
 
-// planGateway decides on the gateway: what was asked for, or else an installed
-// APISIX, or else one that already answers.
+// planGateway chooses the gateway: the kind in the config, otherwise an installed
+// APISIX, otherwise one that is already running.
 func (c *conductor) planGateway(ctx context.Context) (*gatewayPlan, error) {
 	kind := c.cfg.Gateway
 	if kind == Attach || kind == Builtin {
@@ -30,21 +30,21 @@ func (c *conductor) planGateway(ctx context.Context) (*gatewayPlan, error) {
 		c.log.Info().Str("version", install.Version.String()).Str("home", install.Home).
 			Str("openresty", install.OpenResty.Version).Str("at", install.OpenResty.Path).Msg("found APISIX")
 		if len(install.Others) > 0 {
-			c.log.Info().Strs("homes", install.Others).Msg("found further installs; --apisix-home chooses one")
+			c.log.Info().Strs("homes", install.Others).Msg("found more installs; choose one with --apisix-home")
 		}
 		return &gatewayPlan{kind: Native, install: install}, nil
 	}
 	if kind == Auto && c.cfg.APISIXHome == "" && errors.Is(err, proxycheck.ErrNotInstalled) && proxycheck.AnswersAsAPISIX(ctx, c.gatewayAddress()) {
-		c.log.Info().Str("url", c.gatewayAddress()).Msg("no APISIX is installed, but a gateway answers")
+		c.log.Info().Str("url", c.gatewayAddress()).Msg("APISIX is not installed; attaching to the running gateway")
 		return &gatewayPlan{kind: Attach}, nil
 	}
 	return nil, err
 }
 
-// needsEtcd says whether the gateway is one that brings no etcd.
+// needsEtcd says whether the gateway needs an etcd from this run.
 func (p *gatewayPlan) needsEtcd() bool { return p.kind != Attach }
 
-// ports lists the ports that the gateway is going to listen on.
+// ports lists the ports that the gateway will listen on.
 func (plan *gatewayPlan) ports(p Ports) []proxycheck.Port {
 	all := []proxycheck.Port{
 		{Name: "gateway", Number: p.Gateway, Flag: "--gateway-port"},
@@ -109,7 +109,7 @@ func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
 	return nil
 }
 
-// closeGateway closes the gateway and takes over what it has to say of itself.
+// closeGateway closes the gateway and adds its warnings to the result.
 func (c *conductor) closeGateway() error {
 	err := c.gateway.Close()
 	if warner, ok := c.gateway.(proxycheck.Warner); ok {
@@ -120,7 +120,7 @@ func (c *conductor) closeGateway() error {
 	return err
 }
 
-// benchGateway is the gateway as package bench needs it.
+// benchGateway adapts the gateway to package bench.
 type benchGateway struct {
 	proxycheck.Gateway
 	nodes []string
@@ -150,7 +150,7 @@ func (c *conductor) gatewayAddress() string {
 	return "http://" + loopback(c.cfg.Ports.Gateway)
 }
 
-// loaded is how long the gateway is loaded with one route.
+// loaded is how long one scenario loads the gateway.
 func (c Config) loaded() time.Duration {
 	s := c.Settings
 	return time.Duration((s.WarmupS + float64(s.Runs)*s.DurationS) * float64(time.Second))

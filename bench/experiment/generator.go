@@ -18,18 +18,18 @@ import (
 	"armrepro/proxycheck/process"
 )
 
-// childGenerator runs each load in a process of its own, so that nothing else
-// in this one can disturb it.
+// childGenerator runs each load in a separate process, so nothing in this one can
+// disturb it.
 type childGenerator struct {
-	// cpus are those that it is kept on; nil for any.
+	// cpus are those that it is pinned to; nil for any.
 	cpus []int
 }
 
 // generatorStop bounds the wait for an interrupted load to print what it has.
 const generatorStop = 5 * time.Second
 
-// generatorSpare is how much longer than its duration a load may take before it
-// is given up: starting, connecting, summing up.
+// generatorSpare is how much longer than its duration a load may take: starting,
+// connecting and summing up. After that it is stopped.
 const generatorSpare = 60 * time.Second
 
 // Event is one line that `armrepro load --events-fd` writes for the process that
@@ -67,7 +67,7 @@ func (g childGenerator) Load(ctx context.Context, cfg load.Config, on bench.Obse
 		}
 	}
 	ctx, release := context.WithTimeoutCause(ctx, cfg.Duration+generatorSpare,
-		fmt.Errorf("load %s: the load generator did not end in time", cfg.URL))
+		fmt.Errorf("load %s: the load generator did not finish in time", cfg.URL))
 	defer release()
 	stopped := make(chan error, 1)
 	cancel := context.AfterFunc(ctx, func() { stopped <- child.Stop(syscall.SIGTERM, generatorStop) })

@@ -58,7 +58,7 @@ const upstreamStop = 3 * time.Second
 // milliseconds.
 const upstreamTimeout = 10 * time.Second
 
-// waitForUpstream polls url until the child answers there as it should.
+// waitForUpstream polls url until the child's response is right.
 func waitForUpstream(ctx context.Context, child *process.Process, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, upstreamTimeout)
 	defer cancel()
@@ -71,7 +71,7 @@ func waitForUpstream(ctx context.Context, child *process.Process, url string) er
 		}
 		body, err := process.Fetch(ctx, http.MethodGet, url, "")
 		if err == nil && body != upstream.Body {
-			err = fmt.Errorf("%s answers %q", url, body)
+			err = fmt.Errorf("%s answered %q", url, body)
 		}
 		return err
 	})
@@ -81,11 +81,11 @@ func waitForUpstream(ctx context.Context, child *process.Process, url string) er
 	return nil
 }
 
-// controlTimeout bounds how long the upstream may take to say how many answers it
-// has sent: it may have to wait for a core.
+// controlTimeout bounds how long the upstream may take to report its count of
+// responses: it may have to wait for a core.
 const controlTimeout = 5 * time.Second
 
-// answered asks the upstream how many answers it has sent. See ServeControl.
+// answered asks the upstream how many responses it has sent. See ServeControl.
 func (c *conductor) answered() (uint64, error) {
 	var line string
 	err := c.control.SetDeadline(time.Now().Add(controlTimeout))
@@ -100,13 +100,13 @@ func (c *conductor) answered() (uint64, error) {
 		n, err = strconv.ParseUint(strings.TrimSpace(line), 10, 64)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("ask the upstream for its count of answers: %w", err)
+		return 0, fmt.Errorf("ask the upstream for its count of responses: %w", err)
 	}
 	return n, nil
 }
 
-// ServeControl is the upstream's end: for each line that it reads it writes one
-// with the count. It returns when the other end is closed.
+// ServeControl is the upstream's end: it answers each line with the count, and
+// returns when the other end is closed.
 func ServeControl(control io.ReadWriter, answered func() uint64) {
 	lines := bufio.NewScanner(control)
 	for lines.Scan() {
@@ -120,7 +120,7 @@ func ServeControl(control io.ReadWriter, answered func() uint64) {
 func socketPair() (net.Conn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make a socket pair: %w", err)
+		return nil, nil, fmt.Errorf("create a socket pair: %w", err)
 	}
 	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
 	defer ours.Close()

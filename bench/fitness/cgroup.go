@@ -13,9 +13,9 @@ import (
 	"armrepro/proxycheck/process"
 )
 
-// memoryLeft is the least memory in bytes that the group and those above it may
-// still use; the largest number means no limit. What they hold in files that can
-// be read again counts as left.
+// memoryLeft is how much memory in bytes the group and those above it may still
+// use; the largest number means no limit. File cache that can be dropped counts as
+// left.
 func memoryLeft(root fs.FS, g machine.ControlGroup) uint64 {
 	left := uint64(math.MaxUint64)
 	limitFile, usageFile, cacheName := "memory.max", "memory.current", "inactive_file"
@@ -23,12 +23,12 @@ func memoryLeft(root fs.FS, g machine.ControlGroup) uint64 {
 		limitFile, usageFile, cacheName = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
 	}
 	for _, dir := range g.Upwards() {
-		// v2 writes max for no limit, which is no number.
+		// v2 writes "max" for no limit.
 		limit, err := process.ReadUint(root, path.Join(dir, limitFile))
 		if err != nil {
 			continue
 		}
-		// What cannot be read leaves the whole limit.
+		// If usage cannot be read, the whole limit is left.
 		used, _ := process.ReadUint(root, path.Join(dir, usageFile))
 		cache, _ := namedUint(root, path.Join(dir, "memory.stat"), cacheName)
 		used -= min(used, cache)
@@ -37,9 +37,9 @@ func memoryLeft(root fs.FS, g machine.ControlGroup) uint64 {
 	return left
 }
 
-// throttledTime is how long the groups and those above them were kept from
-// running because their CPU time was used up, since they exist. A group that
-// several of them lie in counts once. It is an error if none of them tells.
+// throttledTime is how long the groups and those above them have been throttled
+// since they were created. A common parent counts once. It is an error if no group
+// reports it.
 func throttledTime(root fs.FS, groups []machine.ControlGroup) (time.Duration, error) {
 	var total time.Duration
 	var first error
@@ -59,7 +59,7 @@ func throttledTime(root fs.FS, groups []machine.ControlGroup) (time.Duration, er
 		}
 	}
 	if !told {
-		return 0, cmp.Or(first, errors.New("no control group for the CPU is known"))
+		return 0, cmp.Or(first, errors.New("no CPU control group is known"))
 	}
 	return total, nil
 }
@@ -73,7 +73,7 @@ func throttled(root fs.FS, name string, v2 bool) (time.Duration, error) {
 	}
 	n, err := namedUint(root, name, key)
 	if err == nil && n > uint64(math.MaxInt64/8/unit) {
-		err = fmt.Errorf("%s: %s makes no sense", name, key)
+		err = fmt.Errorf("%s: %s is implausible", name, key)
 	}
 	if err != nil {
 		return 0, err

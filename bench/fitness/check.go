@@ -10,24 +10,24 @@ import (
 	"armrepro/proxycheck/process"
 )
 
-// Plan is what is going to be run on a machine.
+// Plan is what will run on a machine.
 type Plan struct {
 	// Workers is the number of the gateway's worker processes.
 	Workers int
 	// Connections is how many connections the load keeps open.
 	Connections int
-	// Ports are those that are listened on.
+	// Ports are the listening ports.
 	Ports []int
-	// Pins is where the processes are kept.
+	// Pins says where the processes are pinned.
 	Pins Pins
 }
 
-// What a run needs. The figures are those of a run with a wide margin: etcd
-// keeps 2 MiB on disk, and its memory with the gateway's is below 200 MiB.
+// What a run needs, with a wide margin: etcd keeps 2 MiB on disk, and etcd and
+// the gateway together use less than 200 MiB of memory.
 const (
 	needMemory = 384 << 20
 	needDisk   = 64 << 20
-	// spareFiles are open files beside the connections.
+	// spareFiles are the open files in addition to the connections.
 	spareFiles = 512
 	// fewFiles is the limit up to which APISIX warns of low performance.
 	fewFiles = 1024
@@ -39,7 +39,7 @@ const (
 	peers = 2
 )
 
-// Check looks for what about the machine bears on the figures of plan.
+// Check looks for whatever about the machine affects the figures of plan.
 func Check(m machine.Machine, s Snapshot, plan Plan) []Finding {
 	var all []Finding
 	for _, check := range []func(machine.Machine, Snapshot, Plan) *Finding{
@@ -61,7 +61,7 @@ func checkEmulated(m machine.Machine, _ Snapshot, _ Plan) *Finding {
 	return &Finding{
 		Code: EmulatedCPU, Invalid: true,
 		Text: "the CPU is emulated: " + m.EmulatedWhy,
-		Hint: "measure on a machine that has this CPU",
+		Hint: "measure on a real machine with this CPU",
 	}
 }
 
@@ -70,7 +70,7 @@ func checkUnknown(m machine.Machine, _ Snapshot, _ Plan) *Finding {
 		return nil
 	}
 	return found(UnknownCPU, "run armrepro machine --explain as root to see why",
-		"the CPU could not be named")
+		"the CPU could not be identified")
 }
 
 func checkGovernor(_ machine.Machine, s Snapshot, _ Plan) *Finding {
@@ -90,7 +90,7 @@ func checkGovernor(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 func checkFrequencyLimit(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 	for _, p := range s.policy {
 		if p.allowed != 0 && p.allowed < p.hardware {
-			return found(FrequencyLimit, "as root: for each CPU, copy cpufreq/cpuinfo_max_freq to cpufreq/scaling_max_freq",
+			return found(FrequencyLimit, "as root: copy cpufreq/cpuinfo_max_freq to cpufreq/scaling_max_freq for each CPU",
 				"CPU %d is limited to %d MHz; it can run at %d MHz", p.cpu, p.allowed/1000, p.hardware/1000)
 		}
 	}
@@ -101,8 +101,8 @@ func checkTurbo(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 	if s.turbo == nil || !*s.turbo {
 		return nil
 	}
-	return found(Turbo, "compare only with runs under the same setting, or turn turbo off in cpufreq/boost or intel_pstate/no_turbo",
-		"turbo is on: the CPU runs above its rated clock while other cores and the temperature allow it")
+	return found(Turbo, "compare only with runs with the same setting, or turn turbo off in cpufreq/boost or intel_pstate/no_turbo",
+		"turbo is on: the CPU exceeds its rated clock when temperature and other cores allow it")
 }
 
 func checkQuota(m machine.Machine, _ Snapshot, _ Plan) *Finding {
@@ -110,12 +110,12 @@ func checkQuota(m machine.Machine, _ Snapshot, _ Plan) *Finding {
 	if m.QuotaCores == 0 || err == nil && len(cpus) > 0 && m.QuotaCores >= float64(len(cpus)) {
 		return nil
 	}
-	return found(CPUQuota, "run outside of the container or slice, or start it with --cpuset-cpus in place of --cpus",
+	return found(CPUQuota, "run outside the container or slice, or start the container with --cpuset-cpus instead of --cpus",
 		"a control group limits the CPU time to %.4g of %d cores", m.QuotaCores, m.Cores)
 }
 
-// checkCores finds the one that matters most of: no core for the gateway,
-// cores that all share, hardware threads that are shared.
+// checkCores reports the worst of: no core for the gateway, shared cores, shared
+// hardware threads.
 func checkCores(m machine.Machine, _ Snapshot, plan Plan) *Finding {
 	cores := m.UsableCores
 	if cores == 0 {
@@ -145,7 +145,7 @@ func checkCores(m machine.Machine, _ Snapshot, plan Plan) *Finding {
 			"the upstream and the load generator share CPU %s", process.FormatCPUList(plan.Pins.Load))
 	case plan.Pins.SharedThreads:
 		return found(SharedThreads, "pin to other CPUs with --pin LIST, or use a machine with more cores",
-			"the gateway's core runs other processes on its second hardware thread")
+			"the second hardware thread of the gateway's core runs other processes")
 	}
 	return nil
 }
@@ -163,16 +163,16 @@ func checkPageSize(m machine.Machine, _ Snapshot, _ Plan) *Finding {
 	if m.PageSize == 0 || m.PageSize == usual {
 		return nil
 	}
-	return found(LargePages, "boot a kernel with 4 KiB pages to compare; LuaJIT and jemalloc builds may fail with larger ones",
-		"the kernel has %d KiB pages; the published figures are from 4 KiB pages", m.PageSize>>10)
+	return found(LargePages, "to compare, boot a kernel with 4 KiB pages; LuaJIT and jemalloc builds may fail with larger ones",
+		"the kernel uses %d KiB pages; the published figures used 4 KiB", m.PageSize>>10)
 }
 
 func checkMemory(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 	if s.memAvailable == nil || *s.memAvailable >= needMemory {
 		return nil
 	}
-	return found(LowMemory, "stop what else runs on this machine, or raise the memory limit of the container",
-		"%d MiB of memory are available; a run needs %d MiB", *s.memAvailable>>20, needMemory>>20)
+	return found(LowMemory, "stop other programs on this machine, or raise the memory limit of the container",
+		"%d MiB of memory is available; a run needs %d MiB", *s.memAvailable>>20, needMemory>>20)
 }
 
 func checkDisk(_ machine.Machine, s Snapshot, _ Plan) *Finding {
@@ -180,7 +180,7 @@ func checkDisk(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 		return nil
 	}
 	return found(LowDisk, "free some space, or set TMPDIR to a folder on another disk",
-		"%d MiB of disk are free for temporary files; a run needs %d MiB", *s.freeDisk>>20, needDisk>>20)
+		"%d MiB of disk is free for temporary files; a run needs %d MiB", *s.freeDisk>>20, needDisk>>20)
 }
 
 func checkOpenFiles(_ machine.Machine, s Snapshot, plan Plan) *Finding {
@@ -198,7 +198,7 @@ func checkBacklog(_ machine.Machine, s Snapshot, plan Plan) *Finding {
 		return nil
 	}
 	return found(ShortBacklog, "as root: sysctl net.core.somaxconn=4096",
-		"%d connections are opened at once, but only %d may wait to be accepted (somaxconn)", plan.Connections, *s.somaxconn)
+		"%d connections open at once, but only %d may wait to be accepted (somaxconn)", plan.Connections, *s.somaxconn)
 }
 
 func checkPorts(_ machine.Machine, s Snapshot, plan Plan) *Finding {
@@ -215,7 +215,7 @@ func checkPorts(_ machine.Machine, s Snapshot, plan Plan) *Finding {
 	if len(within) > 0 {
 		ports := strings.Join(within, ",")
 		return found(PortRange, "as root: sysctl net.ipv4.ip_local_reserved_ports="+ports,
-			"ports %s lie in the range for outgoing connections, %d to %d, which may take them", ports, r.low, r.high)
+			"outgoing connections may take ports %s: they are in the range %d to %d", ports, r.low, r.high)
 	}
 	have, need := r.high-r.low+1-len(r.reserved), plan.Connections+sparePorts
 	if have >= need {
@@ -234,5 +234,5 @@ func checkTimeWait(_ machine.Machine, s Snapshot, _ Plan) *Finding {
 		return nil
 	}
 	return found(TimeWait, "wait a minute before the run",
-		"%d ended connections still hold a port (TIME_WAIT), of %d ports towards one address", *s.timeWait, have)
+		"%d closed connections still hold a port (TIME_WAIT), out of %d ports per address", *s.timeWait, have)
 }

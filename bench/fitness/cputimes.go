@@ -11,28 +11,27 @@ import (
 	"armrepro/proxycheck/process"
 )
 
-// CPUTimes is the time that CPUs together have spent since the machine booted,
-// from /proc/stat. The kernel counts it in steps of
-// 10 ms.
+// CPUTimes is the time that several CPUs together have spent since boot, from
+// /proc/stat. The kernel counts it in steps of 10 ms.
 type CPUTimes struct {
-	// Busy is everything but Idle and Steal: user, nice, system, irq,
-	// softirq. Time of guests is part of user already.
+	// Busy is everything except Idle and Steal: user, nice, system, irq,
+	// softirq. Guest time is already part of user.
 	Busy time.Duration
-	// IRQ is the part of Busy that was spent on interrupts, irq and softirq:
-	// of the network, mostly, and on behalf of nobody in particular.
+	// IRQ is the part of Busy spent on interrupts, irq and softirq: mostly for
+	// the network, and for no particular process.
 	IRQ time.Duration
 	// Idle includes the wait for disks.
 	Idle time.Duration
-	// Steal is what the hypervisor gave to somebody else while this
-	// machine wanted to run.
+	// Steal is what the hypervisor gave to other machines while this one
+	// wanted to run.
 	Steal time.Duration
 }
 
 // Total is the sum over all states.
 func (t CPUTimes) Total() time.Duration { return t.Busy + t.Idle + t.Steal }
 
-// Sub is the time spent since earlier. The kernel's counters of idle time can
-// go back a little, which counts as nothing.
+// Sub is the time spent since earlier. The kernel's idle counters can go back a
+// little, which counts as 0.
 func (t CPUTimes) Sub(earlier CPUTimes) CPUTimes {
 	return CPUTimes{
 		Busy:  max(0, t.Busy-earlier.Busy),
@@ -49,7 +48,7 @@ func ReadCPUTimes(root fs.FS) (CPUTimes, error) { return readCPUTimes(root, "cpu
 // an error.
 func ReadCPUTimesOf(root fs.FS, cpus []int) (CPUTimes, error) {
 	if len(cpus) == 0 {
-		return CPUTimes{}, errors.New("read CPU times: no CPU is given")
+		return CPUTimes{}, errors.New("read CPU times: no CPU given")
 	}
 	var names []string
 	for _, cpu := range cpus {
@@ -110,5 +109,5 @@ func parseCPUTimes(b []byte, name string) (CPUTimes, error) {
 		}
 		return t, nil
 	}
-	return CPUTimes{}, fmt.Errorf("parse /proc/stat: no line of %s", name)
+	return CPUTimes{}, fmt.Errorf("parse /proc/stat: no line for %s", name)
 }

@@ -1,12 +1,11 @@
-// Package fitness says whether a machine is fit to measure on, before a
-// measurement and after it: each doubt is a finding with a stable code and what to
-// do about it. What cannot be read is no finding, and is listed as unchecked.
+// Package fitness says whether a machine is fit to measure on, before and after a
+// measurement. Each doubt is a finding with a stable code and a hint. What cannot
+// be read is listed as unchecked.
 package fitness
 
 import "fmt"
 
-// Finding is something about the machine that the reader of its figures has to
-// know.
+// Finding is something about the machine that a reader of its figures must know.
 type Finding struct {
 	// Code is one of the codes below. It is stable.
 	Code string
@@ -42,7 +41,7 @@ const (
 	PortRange      = "port-range"
 	TimeWait       = "time-wait"
 
-	// These come of what changed between two snapshots.
+	// These come from changes between two snapshots.
 
 	Steal             = "steal"
 	OtherLoad         = "other-load"
@@ -59,26 +58,26 @@ type FindingKind struct{ Code, About string }
 // FindingKinds lists all codes of findings: those of Check, then those of Moved.
 func FindingKinds() []FindingKind {
 	return []FindingKind{
-		{EmulatedCPU, "another CPU translates this one's instructions; makes a result invalid"},
-		{UnknownCPU, "neither core nor product is known"},
+		{EmulatedCPU, "the CPU is emulated; the result is invalid"},
+		{UnknownCPU, "neither the core nor the product of the CPU is known"},
 		{Governor, "a frequency governor other than performance"},
-		{FrequencyLimit, "a CPU is limited to less than its highest clock"},
-		{Turbo, "a CPU runs above its rated clock while it may"},
+		{FrequencyLimit, "a CPU is limited below its highest clock"},
+		{Turbo, "a CPU may run above its rated clock"},
 		{CPUQuota, "a control group limits the CPU time"},
 		{FewCores, "no core is left for the gateway"},
 		{SharedCores, "gateway, upstream and load generator share cores"},
-		{SharedThreads, "the gateway's core runs other processes on its second thread"},
-		{LargePages, "pages of another size than 4 KiB"},
+		{SharedThreads, "the second thread of the gateway's core runs other processes"},
+		{LargePages, "memory pages are not 4 KiB"},
 		{LowMemory, "too little memory is left"},
 		{LowDisk, "too little space for temporary files"},
-		{FewOpenFiles, "the connections reach the limit on open files"},
-		{ShortBacklog, "more connections open at once than may wait to be accepted (somaxconn)"},
-		{PortRange, "too few ports for outgoing connections, or used ones among them"},
-		{TimeWait, "ended connections still hold the ports (TIME_WAIT)"},
+		{FewOpenFiles, "the limit on open files is too low for the connections"},
+		{ShortBacklog, "more connections than may wait to be accepted (somaxconn)"},
+		{PortRange, "too few ports for outgoing connections, or they include ports of the run"},
+		{TimeWait, "closed connections still hold ports (TIME_WAIT)"},
 		{Steal, "the hypervisor gave CPU time to others"},
 		{OtherLoad, "other processes used CPU time"},
-		{Throttled, "a control group used up its CPU quota"},
-		{Swapping, "memory was moved to or from disk"},
+		{Throttled, "a control group exhausted its CPU quota"},
+		{Swapping, "memory was swapped to or from disk"},
 		{ClockStep, "the system clock was set, or the machine was paused"},
 		{FrequencyMoved, "the CPU became slower, or its limit changed"},
 		{ThermalThrottling, "the CPU got too hot and slowed down"},

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// From what on a change is worth a finding.
+// The thresholds above which a change is a finding.
 const (
-	// stealShare is of the time of all CPUs.
+	// stealShare is a share of the time of all CPUs.
 	stealShare = 0.01
-	// otherCores is CPU time of others, in cores.
+	// otherCores is CPU time of other processes, in cores.
 	otherCores = 0.1
-	// throttledShare is of the time that passed.
+	// throttledShare is a share of the elapsed time.
 	throttledShare = 0.001
 	// swappedPages is 1 MiB of pages of 4 KiB.
 	swappedPages = 256
-	// clockStep is beyond what the adjustment of a clock does.
+	// clockStep is more than gradual clock adjustment causes.
 	clockStep = 2 * time.Second
 	// slower is how much the measured frequency may fall; several
 	// measurements of an idle machine stay within 2%.
 	slower = 0.05
 )
 
-// Moved looks for what changed on the machine between two snapshots of it that
-// bears on figures measured meanwhile.
+// Moved looks for changes between two snapshots of the machine that affect the
+// figures measured in between.
 func Moved(before, after Snapshot) []Finding {
 	var all []Finding
 	for _, check := range []func(before, after Snapshot) *Finding{
@@ -60,9 +60,9 @@ func movedSteal(before, after Snapshot) *Finding {
 		"the hypervisor gave %.1f %% of the CPU time to others (steal)", 100*share)
 }
 
-// movedOthers compares what processes used altogether with what the
-// measurement's own did. Interrupts belong to nobody: those of the loopback
-// are the measurement's.
+// movedOthers compares the CPU time of all processes with that of the
+// measurement's. It leaves out interrupts, which belong to no process: those of
+// the loopback are the measurement's.
 func movedOthers(before, after Snapshot) *Finding {
 	passed := elapsed(before, after)
 	if before.cpu == nil || after.cpu == nil || before.procs == nil || after.procs == nil || passed == 0 {
@@ -72,7 +72,7 @@ func movedOthers(before, after Snapshot) *Finding {
 	own, processes := after.procs.ownSince(before.procs)
 	others := d.Busy - d.IRQ - own
 	cores := others.Seconds() / passed.Seconds()
-	// User and system time of each process are cut off to whole ticks.
+	// User and system time of each process are rounded down to whole ticks.
 	uncertain := time.Duration(2*processes) * tick
 	if cores < otherCores || others < uncertain {
 		return nil
@@ -84,7 +84,7 @@ func movedOthers(before, after Snapshot) *Finding {
 	case used >= others/4:
 		text += ", the busiest is " + who
 	}
-	return found(OtherLoad, "stop what else runs on this machine, and run again",
+	return found(OtherLoad, "stop other programs on this machine, and run again",
 		"%s", text)
 }
 
@@ -97,15 +97,15 @@ func movedThrottled(before, after Snapshot) *Finding {
 	if d.Seconds() < throttledShare*passed.Seconds() || d <= 0 {
 		return nil
 	}
-	return found(Throttled, "run outside of the container or slice, or raise its quota",
-		"a control group used up its CPU quota: its CPUs stood still for %s in all", d.Round(time.Millisecond))
+	return found(Throttled, "run outside the container or slice, or raise its quota",
+		"a control group exhausted its CPU quota and stood still for %s in all", d.Round(time.Millisecond))
 }
 
 func movedSwap(before, after Snapshot) *Finding {
 	if before.swapped == nil || after.swapped == nil || *after.swapped < *before.swapped+swappedPages {
 		return nil
 	}
-	return found(Swapping, "stop what else runs on this machine, or use one with more memory",
+	return found(Swapping, "stop other programs on this machine, or use one with more memory",
 		"%d pages of memory were swapped", *after.swapped-*before.swapped)
 }
 
@@ -118,20 +118,20 @@ func movedClock(before, after Snapshot) *Finding {
 		return nil
 	}
 	return found(ClockStep, "run again once the clock is synchronized",
-		"the system clock was set by %s; the machine may have been paused or moved", d)
+		"the system clock jumped by %s; the machine may have been paused or migrated", d)
 }
 
 func movedFrequency(before, after Snapshot) *Finding {
 	const hint = "let the machine cool down, check its power limits, and run again"
 	if before.mhz != nil && after.mhz != nil && *after.mhz < *before.mhz*(1-slower) {
-		return found(FrequencyMoved, "the CPU slowed down (heat, power limits), or other processes or the hypervisor took its time: stop them or let it cool down, and run again",
+		return found(FrequencyMoved, "stop other programs or let the machine cool down, and run again: heat, power limits, other processes or the hypervisor can slow the CPU down",
 			"measured clock: %.0f MHz before, %.0f MHz after", *before.mhz, *after.mhz)
 	}
 	for _, was := range before.policy {
 		for _, is := range after.policy {
 			if was.cpu == is.cpu && was.allowed != 0 && is.allowed != 0 && is.allowed != was.allowed {
 				return found(FrequencyMoved, hint,
-					"CPU %d was allowed %d MHz before and %d MHz after", is.cpu, was.allowed/1000, is.allowed/1000)
+					"limit of CPU %d: %d MHz before, %d MHz after", is.cpu, was.allowed/1000, is.allowed/1000)
 			}
 		}
 	}
@@ -143,5 +143,5 @@ func movedThermal(before, after Snapshot) *Finding {
 		return nil
 	}
 	return found(ThermalThrottling, "let the machine cool down, and run again",
-		"the CPU got too hot and slowed down %d times", *after.thermal-*before.thermal)
+		"the CPU overheated and slowed down %d times", *after.thermal-*before.thermal)
 }

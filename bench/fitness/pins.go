@@ -18,8 +18,8 @@ const (
 	PinNone = "none"
 )
 
-// pinnable is how many CPUs PinAuto wants: on fewer, pinning takes away more
-// than it steadies.
+// pinnable is how many CPUs PinAuto needs: with fewer, pinning costs more than it
+// steadies.
 const pinnable = 4
 
 // Pins says which CPUs each part of a measurement runs on. Nil lists pin
@@ -31,8 +31,8 @@ type Pins struct {
 	Upstream, Load []int
 	// Others is where everything else of the measurement runs.
 	Others []int
-	// SharedThreads says that a core of the gateway's has another hardware
-	// thread on which others run.
+	// SharedThreads says that other processes run on another hardware thread of
+	// a gateway core.
 	SharedThreads bool
 }
 
@@ -58,11 +58,11 @@ func PlanPins(cpus []machine.LogicalCPU, workers int, mode string) (Pins, error)
 	}
 	for _, id := range gateway {
 		if !slices.ContainsFunc(cpus, func(c machine.LogicalCPU) bool { return c.ID == id }) {
-			return Pins{}, fmt.Errorf("CPU %d is not among the usable ones, %s", id, process.FormatCPUList(ids(cpus)))
+			return Pins{}, fmt.Errorf("CPU %d is not usable; the usable CPUs are %s", id, process.FormatCPUList(ids(cpus)))
 		}
 	}
 	if len(gateway) < workers {
-		return Pins{}, fmt.Errorf("the list has fewer CPUs (%d) than there are gateway workers (%d)", len(gateway), workers)
+		return Pins{}, fmt.Errorf("the list has fewer CPUs (%d) than gateway workers (%d)", len(gateway), workers)
 	}
 	if len(gateway) == len(cpus) {
 		return Pins{}, errors.New("the list leaves no CPU for the upstream and the load generator")
@@ -70,8 +70,8 @@ func PlanPins(cpus []machine.LogicalCPU, workers int, mode string) (Pins, error)
 	return spread(cpus, gateway), nil
 }
 
-// chooseGateway picks CPUs for the workers: the strongest, each on a core of
-// its own, and the last of them, since the first CPU serves most interrupts.
+// chooseGateway picks CPUs for the workers: the strongest, each on a separate
+// core, and the last of them, since the first CPU serves most interrupts.
 func chooseGateway(cpus []machine.LogicalCPU, workers int) []int {
 	order := slices.Clone(cpus)
 	slices.SortStableFunc(order, func(a, b machine.LogicalCPU) int {
@@ -90,8 +90,7 @@ func chooseGateway(cpus []machine.LogicalCPU, workers int) []int {
 	return chosen
 }
 
-// sharesCore says whether a CPU is a thread of a core that one of others is a
-// thread of too.
+// sharesCore says whether a CPU is on the same core as one of others.
 func sharesCore(c machine.LogicalCPU, others []int) bool {
 	return slices.ContainsFunc(c.Siblings, func(id int) bool { return slices.Contains(others, id) })
 }

@@ -107,11 +107,11 @@ func TestPlanPinsErrors(t *testing.T) {
 		want    string
 	}{
 		{"", 1, "empty"},
-		{"4", 1, "CPU 4 is not among the usable ones, 0-3"},
+		{"4", 1, "CPU 4 is not usable; the usable CPUs are 0-3"},
 		{"0-3", 1, "leaves no CPU"},
 		{"x", 1, `"x" is not the number of a CPU`},
 		{"3-1", 1, "runs backwards"},
-		{"3", 2, "fewer CPUs (1) than there are gateway workers (2)"},
+		{"3", 2, "fewer CPUs (1) than gateway workers (2)"},
 	} {
 		if got, err := PlanPins(flat(4), tt.workers, tt.mode); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("PlanPins(%q) = %+v, %v, want an error with %q", tt.mode, got, err, tt.want)

@@ -46,9 +46,8 @@ func readProcessTable(root fs.FS, pids []int) (processTable, error) {
 	return table, nil
 }
 
-// ownSince is the CPU time that the measurement's processes used since before,
-// and how many they are. What those of them used that have ended meanwhile is in
-// their parents' time.
+// ownSince is the CPU time that the measurement's processes used since before, and
+// their number. The time of ended ones is in their parents' time.
 func (t processTable) ownSince(before processTable) (sum time.Duration, processes int) {
 	for _, use := range t {
 		if use.own {

@@ -32,8 +32,8 @@ type SnapshotOptions struct {
 	MeasureMHz func() float64
 }
 
-// Snapshot is the state of a machine at one moment, as far as it bears on a
-// measurement. What could not be read is nil, and no finding comes of it.
+// Snapshot is the state of a machine at one moment, as far as it affects a
+// measurement. What could not be read is nil and leads to no finding.
 type Snapshot struct {
 	// uptime is the time since the machine was started, boot the moment of
 	// that by the system clock: it moves when the clock is set.
@@ -46,7 +46,7 @@ type Snapshot struct {
 	throttled *time.Duration
 	// swapped counts the pages that were swapped in or out.
 	swapped *uint64
-	// thermal counts how often the CPUs were too hot.
+	// thermal counts how often the CPUs overheated.
 	thermal *uint64
 	policy  []cpuPolicy
 	turbo   *bool
@@ -87,7 +87,7 @@ func TakeSnapshot(root fs.FS, opts SnapshotOptions) Snapshot {
 	return s
 }
 
-// fact reads one thing. If it cannot be read it is nil, and s says so of the
+// fact reads one thing. If that fails it returns nil, and s records why for the
 // checks that need it.
 func fact[T any](s *Snapshot, root fs.FS, read func(fs.FS) (T, error), needs ...string) *T {
 	v, err := read(root)
@@ -119,7 +119,7 @@ func (o SnapshotOptions) cpus(root fs.FS) ([]int, error) {
 
 func (o SnapshotOptions) freeDisk(fs.FS) (uint64, error) {
 	if o.FreeDisk == nil || o.DataDir == "" {
-		return 0, errors.New("it was not asked for")
+		return 0, errors.New("not requested")
 	}
 	return o.FreeDisk(o.DataDir)
 }
@@ -149,7 +149,7 @@ func readUptime(root fs.FS) (time.Duration, error) {
 func readBootTime(root fs.FS) (time.Time, error) {
 	n, err := namedUint(root, "proc/stat", "btime")
 	if err != nil || n > 1<<40 {
-		return time.Time{}, cmpErr(err, errors.New("proc/stat: btime makes no sense"))
+		return time.Time{}, cmpErr(err, errors.New("proc/stat: btime is implausible"))
 	}
 	return time.Unix(int64(n), 0), nil
 }
@@ -214,7 +214,7 @@ func openFilesLimit(root fs.FS) (uint64, error) {
 		}
 		return strconv.ParseUint(fields[0], 10, 64)
 	}
-	return 0, errors.New("proc/self/limits tells no limit on open files")
+	return 0, errors.New("proc/self/limits has no limit on open files")
 }
 
 // portRange is the range of ports for outgoing connections, and those in it
@@ -241,8 +241,7 @@ func readPortRange(root fs.FS) (portRange, error) {
 	return r, nil
 }
 
-// parsePorts parses a list such as 1980,9080-9091. What makes no sense in it is
-// passed over.
+// parsePorts parses a list such as 1980,9080-9091 and ignores what is malformed.
 func parsePorts(s string) []int {
 	var listed [1 << 16]bool
 	for part := range strings.SplitSeq(s, ",") {
@@ -329,8 +328,8 @@ func readTurbo(root fs.FS) (bool, error) {
 	return n == 1, err
 }
 
-// readThermal adds up how often the cores and packages were too hot, which x86
-// counts.
+// readThermal adds up how often the cores and packages overheated; only x86 counts
+// it.
 func readThermal(root fs.FS, cpus []int) (uint64, error) {
 	var total uint64
 	var first error
@@ -345,7 +344,7 @@ func readThermal(root fs.FS, cpus []int) (uint64, error) {
 			total, found = total+n, true
 		}
 		if !found {
-			break // what one CPU does not have, the others do not have either
+			break // what one CPU lacks, all lack
 		}
 	}
 	if !found {

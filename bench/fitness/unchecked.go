@@ -14,8 +14,8 @@ type Unchecked struct {
 	Why string `json:"why"`
 }
 
-// checkNeeds are the facts about the machine, by their field in the evidence,
-// that a check needs. What it needs of a snapshot, that notes itself.
+// checkNeeds maps a check to the evidence fields it needs. A snapshot records its
+// own gaps.
 var checkNeeds = map[string][]string{
 	CPUQuota:      {"quota_cores"},
 	FewCores:      {"cores", "cpus_allowed", "quota_cores"},
@@ -24,8 +24,8 @@ var checkNeeds = map[string][]string{
 	LargePages:    {"page_size"},
 }
 
-// UncheckedOf lists the checks that neither Check nor Moved can make, for want of
-// what evidence and snapshot do not tell. It is sorted as FindingCodes is.
+// UncheckedOf lists the checks that Check and Moved cannot make because evidence or
+// snapshot lacks a fact, in the order of FindingCodes.
 func UncheckedOf(evidence []machine.Evidence, s Snapshot) []Unchecked {
 	var all []Unchecked
 	for _, code := range FindingCodes() {
