@@ -76,8 +76,18 @@ func runWorker() int {
 func (w *worker) finish() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	for _, s := range w.opened {
-		_ = s.Shutdown(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, s := range w.opened {
+			_ = s.Shutdown(ctx)
+		}
+	}()
+	// Starting a child makes the sockets that it shares with this process block
+	// (os.File.Fd), and then closing one waits for the next connection.
+	select {
+	case <-done:
+	case <-ctx.Done():
 	}
 }
 
