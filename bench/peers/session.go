@@ -7,9 +7,10 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
-	"armrepro/bench/fitness"
 	"armrepro/proxycheck/process"
 )
 
@@ -21,11 +22,16 @@ type session struct {
 	dir string
 	// openFiles is the limit on open files of every process here.
 	openFiles uint64
-	ephemeral portRange
+	// cpus are those that this process may use.
+	cpus []int
 	// rounds of MD5 are the proxy's work on each request.
 	rounds int
-	rows   []row
-	stderr io.Writer
+	// runs counts those of the generators.
+	runs int
+	// servers were started for the section at hand.
+	servers []*server
+	rows    []row
+	stderr  io.Writer
 }
 
 func (s *session) progress(format string, args ...any) {
@@ -42,13 +48,17 @@ func (s *session) skip(section, name, why string) {
 // even when something fails in between.
 func comparePeers(ctx context.Context, opts options, stdout, stderr io.Writer) (err error) {
 	s := &session{opts: opts, stderr: stderr}
+	load, err := process.ReadLine(os.DirFS("/"), "proc/loadavg")
+	if err != nil {
+		return err
+	}
 	if s.tools, err = findTools(ctx); err != nil {
 		return err
 	}
 	if s.openFiles, err = process.RaiseNoFile(); err != nil {
 		return err
 	}
-	if s.ephemeral, err = readPortRange(); err != nil {
+	if s.cpus, err = process.AllowedCPUs(os.DirFS("/")); err != nil {
 		return err
 	}
 	if s.dir, err = os.MkdirTemp("", "peers"); err != nil {
@@ -61,12 +71,9 @@ func comparePeers(ctx context.Context, opts options, stdout, stderr io.Writer) (
 			return err
 		}
 	}
-	busy, err := busyBefore(ctx)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(stdout, "wrk %s and nginx %s against armrepro; CPUs (%s): %d, of which %.1f were busy before the start\n\n",
-		s.tools.wrkVersion, s.tools.nginxVersion, runtime.GOARCH, runtime.NumCPU(), busy)
+	lastMinute, _, _ := strings.Cut(load, " ")
+	fmt.Fprintf(stdout, "wrk %s and nginx %s against armrepro; CPUs (%s): %d, load average before the start: %s\n\n",
+		s.tools.wrkVersion, s.tools.nginxVersion, runtime.GOARCH, runtime.NumCPU(), lastMinute)
 	err = s.measureAll(ctx)
 	if len(s.rows) > 0 {
 		err = errors.Join(err, writeTable(stdout, s.rows))
@@ -77,23 +84,16 @@ func comparePeers(ctx context.Context, opts options, stdout, stderr io.Writer) (
 // measureAll runs the sections. One that fails leaves the others as they are.
 func (s *session) measureAll(ctx context.Context) error {
 	var errs []error
-	for _, section := range sections() {
-		if !s.opts.wants(section.name) || ctx.Err() != nil {
+	for _, section := range sections {
+		if len(s.opts.only) > 0 && !slices.Contains(s.opts.only, section.name) || ctx.Err() != nil {
 			continue
 		}
-		// Each time, since the machine's speed moves.
-		if section.proxied {
-			if err := s.calibrate(ctx); err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", section.name, err))
-				continue
-			}
+		err := errors.Join(section.measure(s, ctx), s.stopServers(), process.SetAffinity(os.Getpid(), s.cpus))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", section.name, err))
 		}
-		errs = append(errs, section.run(s, ctx))
 	}
-	if ctx.Err() != nil {
-		errs = append(errs, context.Cause(ctx))
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, context.Cause(ctx))...); err != nil {
 		return err
 	}
 	return judge(s.rows)
@@ -106,37 +106,61 @@ func judge(rows []row) error {
 		if r.verdict != skipped {
 			measured++
 		}
-		if r.verdict.failed() {
+		if r.verdict == missed || r.verdict == failing {
 			failed++
 		}
 	}
-	switch {
-	case measured == 0:
+	if measured == 0 {
 		return errors.New("nothing could be measured here")
-	case failed > 0:
-		return &missedError{failed}
+	}
+	if failed > 0 {
+		return &codedError{exitMissed, fmt.Errorf("bounds missed: %d", failed)}
 	}
 	return nil
 }
 
-// busyBefore is how many cores are busy while nothing of the comparison runs.
-func busyBefore(ctx context.Context) (float64, error) {
-	const window = time.Second
-	root := os.DirFS("/")
-	before, err := fitness.ReadCPUTimes(root)
+// probeRounds are enough to tell what one takes.
+const probeRounds = 100
+
+// calibrate finds how many rounds of MD5 make a request take the proxy as much
+// CPU time as the options ask for, so that it is the same bottleneck on a fast
+// machine as on a slow one.
+func (s *session) calibrate(ctx context.Context) error {
+	bare, err := s.proxyCost(ctx, 0)
+	if err != nil {
+		return fmt.Errorf("calibrate the proxy: %w", err)
+	}
+	probed, err := s.proxyCost(ctx, probeRounds)
+	if err != nil {
+		return fmt.Errorf("calibrate the proxy: %w", err)
+	}
+	if s.rounds, err = roundsFor(s.opts.proxyWork, bare, probed); err != nil {
+		return fmt.Errorf("calibrate the proxy: %w", err)
+	}
+	s.progress("the proxy: %d rounds of MD5 for %s a request, of which nginx itself takes %s",
+		s.rounds, s.opts.proxyWork, bare.Round(time.Microsecond/10))
+	return nil
+}
+
+// roundsFor is how many rounds take the time that is left of want, given the
+// cost of a request without any and with probeRounds. It is 0 where nginx itself
+// takes longer.
+func roundsFor(want, bare, probed time.Duration) (int, error) {
+	if probed <= bare {
+		return 0, errors.New("the machine is too noisy: a request took longer without its work than with it")
+	}
+	rounds := probeRounds * (want - bare).Seconds() / (probed - bare).Seconds()
+	return max(0, int(rounds+0.5)), nil
+}
+
+// proxyCost is the CPU time that a request takes the proxy with so many rounds.
+func (s *session) proxyCost(ctx context.Context, rounds int) (cost time.Duration, err error) {
+	s.rounds = rounds
+	defer func() { err = errors.Join(err, s.stopServers()) }()
+	st, err := s.startStack(ctx, usualKeepalive)
 	if err != nil {
 		return 0, err
 	}
-	begin := time.Now()
-	select {
-	case <-time.After(window):
-	case <-ctx.Done():
-		return 0, context.Cause(ctx)
-	}
-	after, err := fitness.ReadCPUTimes(root)
-	if err != nil {
-		return 0, err
-	}
-	used := after.Sub(before)
-	return (used.Busy + used.Steal).Seconds() / time.Since(begin).Seconds(), nil
+	measured, err := s.runOnce(ctx, s.wrk(usual(st.viaNginx)), warmUp)
+	return time.Duration(1000 * proxyCost.of(measured)), err
 }

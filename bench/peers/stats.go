@@ -53,71 +53,50 @@ func compare(peer, own []float64) (ratios, error) {
 	}, nil
 }
 
-// bound is where a ratio has to lie. The zero value holds always.
-type bound struct {
-	kind boundKind
-	// low and high are the limits; which of them count depends on the kind.
-	low, high float64
-}
+// bound is where a ratio has to lie, both limits included.
+type bound struct{ low, high float64 }
 
-type boundKind int
-
-const (
-	unbound boundKind = iota
-	// upper limits a cost: slack multiplies it.
-	upper
-	// lower limits a yield: slack divides it.
-	lower
-	// around limits the distance from 1 on either side: slack multiplies
-	// the distances.
-	around
-	// equal wants 1 in every pair, whatever the slack.
-	equal
+var (
+	// unbound holds always.
+	unbound = atLeast(0)
+	// exactly wants 1 in every pair, whatever the slack.
+	exactly = within(1, 1)
 )
 
-func atMost(high float64) bound      { return bound{kind: upper, high: high} }
-func atLeast(low float64) bound      { return bound{kind: lower, low: low} }
-func within(low, high float64) bound { return bound{kind: around, low: low, high: high} }
-func exactly() bound                 { return bound{kind: equal} }
+func atMost(high float64) bound      { return bound{0, high} }
+func atLeast(low float64) bound      { return bound{low, math.Inf(1)} }
+func within(low, high float64) bound { return bound{low, high} }
 
-// widened is the bound with slack, 1 leaving it as it is.
+// widened is the bound with slack, 1 leaving it as it is: slack multiplies a cost
+// and divides a yield; of a bound on either side it multiplies the distances from 1.
 func (b bound) widened(slack float64) bound {
-	switch b.kind {
-	case upper:
-		b.high *= slack
-	case lower:
-		b.low /= slack
-	case around:
-		b.low, b.high = 1-(1-b.low)*slack, 1+(b.high-1)*slack
+	switch {
+	case math.IsInf(b.high, 1):
+		return atLeast(b.low / slack)
+	case b.low == 0:
+		return atMost(b.high * slack)
 	}
-	return b
+	return within(1-(1-b.low)*slack, 1+(b.high-1)*slack)
 }
 
-// holds says whether the median lies within the bound.
+// holds reports whether the median lies within the bound.
 func (b bound) holds(r ratios) bool {
-	switch b.kind {
-	case upper:
-		return r.median <= b.high
-	case lower:
-		return r.median >= b.low
-	case around:
-		return r.median >= b.low && r.median <= b.high
-	case equal:
+	if b == exactly {
 		return r.low == 1 && r.high == 1
 	}
-	return true
+	return r.median >= b.low && r.median <= b.high
 }
 
 func (b bound) String() string {
-	switch b.kind {
-	case upper:
-		return fmt.Sprintf("≤ %.3g", b.high)
-	case lower:
-		return fmt.Sprintf("≥ %.3g", b.low)
-	case around:
-		return fmt.Sprintf("%.2f–%.2f", b.low, b.high)
-	case equal:
+	switch {
+	case b == unbound:
+		return ""
+	case b == exactly:
 		return "equal"
+	case math.IsInf(b.high, 1):
+		return fmt.Sprintf("≥ %.3g", b.low)
+	case b.low == 0:
+		return fmt.Sprintf("≤ %.3g", b.high)
 	}
-	return ""
+	return fmt.Sprintf("%.2f–%.2f", b.low, b.high)
 }
