@@ -23,7 +23,7 @@ type comparison struct {
 type row struct {
 	section, name string
 	ratios        ratios
-	format        func(float64) string
+	format        string
 	bound         bound
 	verdict       verdict
 	// note says what the reader has to know about it.
@@ -72,15 +72,11 @@ func (s *session) measurePairs(ctx context.Context, section string, pairs int, c
 	}
 	var peers, owns []sample
 	for i := range pairs {
+		s.progress("%s, %s: pair %d of %d", section, c.title, i+1, pairs)
 		pair, err := s.runPair(ctx, c, s.opts.duration)
 		if err != nil {
 			return err
 		}
-		var quotients []string
-		for _, f := range c.figures {
-			quotients = append(quotients, fmt.Sprintf("%s %.3f", f.name, f.of(pair[1])/f.of(pair[0])))
-		}
-		s.progress("%s, %s: pair %d of %d: %s", section, c.title, i+1, pairs, strings.Join(quotients, ", "))
 		peers, owns = append(peers, pair[0]), append(owns, pair[1])
 	}
 	rows, err := c.rows(section, peers, owns, s.opts.slack)
@@ -133,9 +129,9 @@ func (c comparison) rows(section string, peers, owns []sample, slack float64) ([
 		if err != nil {
 			return rows, fmt.Errorf("%s: %w", f.name, err)
 		}
-		const enough = 0.9
+		const enough = 90
 		if busy := min(r.peer, r.own); f.name == proxyBusy.name && busy < enough {
-			notes = append(notes, fmt.Sprintf("the proxy was only %s busy: something else was the limit, so the rows of this comparison say little about the peers", formatShare(busy)))
+			notes = append(notes, fmt.Sprintf("the proxy was only "+f.format+" busy: something else was the limit, so these rows say little about the peers", busy))
 		}
 		row := row{section: section, name: c.title + ": " + f.name, ratios: r, format: f.format, bound: f.bound.widened(slack)}
 		switch {
@@ -174,7 +170,7 @@ type figure struct {
 	name string
 	// of reads it from a sample; NaN or 0 if the run did not measure it.
 	of     func(sample) float64
-	format func(float64) string
+	format string
 	bound  bound
 }
 
@@ -194,7 +190,7 @@ func (f figure) values(samples []sample) []float64 {
 
 // The figures. Times are in microseconds, latencies as wrk corrects them.
 var (
-	requestRate = figure{"requests/s", func(s sample) float64 { return s.QPS }, formatCount, unbound}
+	requestRate = figure{"requests/s", func(s sample) float64 { return s.QPS }, "%.0f", unbound}
 	meanLatency = latencyFigure("mean latency", func(l load.Latency) *float64 { return l.MeanWrk })
 	p50         = latencyFigure("p50", func(l load.Latency) *float64 { return l.P50 })
 	p90         = latencyFigure("p90", func(l load.Latency) *float64 { return l.P90 })
@@ -203,14 +199,14 @@ var (
 	generatorCost = costFigure("CPU per request", func(s sample) time.Duration { return s.generatorCPU })
 	upstreamCost  = costFigure("CPU per request", func(s sample) time.Duration { return s.upstreamCPU })
 	proxyCost     = costFigure("proxy CPU per request", func(s sample) time.Duration { return s.proxyCPU })
-	// proxyBusy is the share of a core that the proxy used.
+	// proxyBusy is the share of a core that the proxy used, in per cent.
 	proxyBusy = figure{"proxy busy", func(s sample) float64 {
-		return s.proxyCPU.Seconds() * s.QPS / float64(s.Requests)
-	}, formatShare, unbound}
+		return 100 * s.proxyCPU.Seconds() * s.QPS / float64(s.Requests)
+	}, "%.0f %%", unbound}
 
 	answerSize = figure{"bytes per request", func(s sample) float64 {
 		return float64(s.Bytes) / float64(s.Requests)
-	}, formatBytes, exactly}
+	}, "%.6g B", exactly}
 )
 
 func latencyFigure(name string, of func(load.Latency) *float64) figure {
@@ -219,24 +215,11 @@ func latencyFigure(name string, of func(load.Latency) *float64) figure {
 			return *latency
 		}
 		return math.NaN()
-	}, formatMicroseconds, unbound}
+	}, "%.2f µs", unbound}
 }
 
 func costFigure(name string, of func(sample) time.Duration) figure {
 	return figure{name, func(s sample) float64 {
 		return of(s).Seconds() * 1e6 / float64(s.Requests)
-	}, formatMicroseconds, unbound}
-}
-
-func formatCount(n float64) string { return fmt.Sprintf("%.0f", n) }
-
-func formatShare(n float64) string { return fmt.Sprintf("%.0f %%", 100*n) }
-
-func formatBytes(n float64) string { return fmt.Sprintf("%.6g B", n) }
-
-func formatMicroseconds(n float64) string {
-	if math.Abs(n) >= 1e3 {
-		return fmt.Sprintf("%.3f ms", n/1e3)
-	}
-	return fmt.Sprintf("%.2f µs", n)
+	}, "%.2f µs", unbound}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -98,44 +97,27 @@ func answerBare(fd int, buf, answer []byte) {
 	}
 }
 
-// The injected latencies are log-normal, as those of real servers roughly are:
-// without steps, at the edge of which a percentile would jump.
-const (
-	slowMedian = 2 * time.Millisecond
-	// slowSigma puts p90 at 1.9 times the median and p99 at 3.2 times.
-	slowSigma = 0.5
-	// slowValues is how many latencies there are, evenly spaced in rank.
-	slowValues = 1000
-)
-
-// slowLatencies are the injected latencies in an order that is the same every
-// time and without pattern, so that any run of them has the distribution.
-func slowLatencies() []time.Duration {
-	latencies := make([]time.Duration, slowValues)
-	for i := range latencies {
-		rank := (float64(i) + 0.5) / slowValues
-		latencies[i] = time.Duration(float64(slowMedian) * math.Exp(slowSigma*math.Sqrt2*math.Erfinv(2*rank-1)))
-	}
-	rand.New(rand.NewPCG(1, 2)).Shuffle(slowValues, func(i, j int) {
-		latencies[i], latencies[j] = latencies[j], latencies[i]
-	})
-	return latencies
+// slowLatency is the latency injected into request n. Latencies are log-normal, as
+// those of real servers roughly are, without steps at whose edge a percentile would
+// jump: the median is 2 ms, p90 3.8 ms, p99 6.4 ms. Multiples of the golden ratio
+// spread the ranks evenly over any stretch of requests.
+func slowLatency(n uint64) time.Duration {
+	const median, sigma = float64(2 * time.Millisecond), 0.5
+	_, rank := math.Modf((float64(n) + 0.5) * math.Phi)
+	return time.Duration(median * math.Exp(sigma*math.Sqrt2*math.Erfinv(2*rank-1)))
 }
 
-// startSlow answers in this process, which does nothing else meanwhile: each request
-// after the next of the latencies.
+// startSlow answers in this process, which does nothing else meanwhile.
 func startSlow() (address string, stop func(), err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, fmt.Errorf("listen: %w", err)
 	}
-	latencies := slowLatencies()
-	var next atomic.Uint64
+	var requests atomic.Uint64
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		latency := latencies[(next.Add(1)-1)%slowValues]
 		// The kernel's timer, since Go's wakes up to a millisecond late.
 		// Signals of Go's scheduler interrupt it.
-		left := unix.NsecToTimespec(latency.Nanoseconds())
+		left := unix.NsecToTimespec(slowLatency(requests.Add(1)).Nanoseconds())
 		for unix.Nanosleep(&left, &left) == unix.EINTR {
 		}
 		_, _ = io.WriteString(w, upstream.Body)

@@ -6,9 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -35,39 +34,21 @@ type target struct {
 	threads, connections int
 }
 
-// args are the arguments that wrk and `armrepro load` understand alike.
-func (t target) args(run int, d time.Duration) []string {
-	return []string{
-		"-t", strconv.Itoa(t.threads), "-c", strconv.Itoa(t.connections),
-		"-d", strconv.Itoa(int(d.Seconds())) + "s", url(t.addresses[run%len(t.addresses)]),
-	}
-}
+// parser reads what a generator prints.
+type parser func(output []byte) (load.Result, error)
 
 func (s *session) load(t target) side {
-	return func(ctx context.Context, d time.Duration) (sample, error) {
-		s.runs++
-		return generate(ctx, d, parseResult, s.tools.armrepro, append([]string{"load", "--output", "json"}, t.args(s.runs, d)...))
-	}
+	return s.generator(t, parseResult, s.tools.armrepro, "load", "--output", "json")
 }
 
 // loadPrinted measures the percentiles that `armrepro load` prints: corrected as
 // wrk's are, which those in its JSON are not.
 func (s *session) loadPrinted(t target) side {
-	return func(ctx context.Context, d time.Duration) (sample, error) {
-		s.runs++
-		return generate(ctx, d, parsePercentiles, s.tools.armrepro, append([]string{"load", "--latency"}, t.args(s.runs, d)...))
-	}
+	return s.generator(t, parsePercentiles, s.tools.armrepro, "load", "--latency")
 }
 
 func (s *session) wrk(t target) side {
-	return func(ctx context.Context, d time.Duration) (sample, error) {
-		script := filepath.Join(s.dir, "done.lua")
-		if err := os.WriteFile(script, []byte(wrkScript), 0o600); err != nil {
-			return sample{}, fmt.Errorf("write script for wrk: %w", err)
-		}
-		s.runs++
-		return generate(ctx, d, parseResult, s.tools.wrk, append([]string{"-s", script}, t.args(s.runs, d)...))
-	}
+	return s.generator(t, parseResult, s.tools.wrk, "--script", s.tools.wrkScript)
 }
 
 // wrkScript makes wrk write what it measured, unrounded, in the form of `armrepro
@@ -84,17 +65,10 @@ const wrkScript = `function done(summary, latency)
 end
 `
 
-// parseResult reads the JSON object at the end of a generator's output. A run
-// without an answer is an error: it measured nothing.
+// parseResult reads the JSON object at the end of a generator's output.
 func parseResult(output []byte) (r load.Result, err error) {
 	begin := bytes.LastIndex(output, []byte("\n{"))
-	if err := json.Unmarshal(output[begin+1:], &r); err != nil {
-		return r, fmt.Errorf("parse output: %w", err)
-	}
-	if r.Requests == 0 {
-		return r, errors.New("parse output: nothing was answered")
-	}
-	return r, nil
+	return r, json.Unmarshal(output[begin+1:], &r)
 }
 
 var percentileLine = regexp.MustCompile(`(?m)^ +(50|90|99)% +([\d.]+[a-z]+)$`)
@@ -105,44 +79,59 @@ func parsePercentiles(output []byte) (r load.Result, err error) {
 	into := map[string]**float64{"50": &r.Latency.P50, "90": &r.Latency.P90, "99": &r.Latency.P99}
 	lines := percentileLine.FindAllSubmatch(output, -1)
 	if len(lines) != len(into) || bytes.Contains(output, []byte("errors:")) {
-		return r, fmt.Errorf("parse output: no latency distribution without errors: %s", output)
+		return r, fmt.Errorf("no latency distribution without errors: %s", output)
 	}
 	for _, line := range lines {
 		latency, err := time.ParseDuration(string(line[2]))
 		if err != nil {
-			return r, fmt.Errorf("parse output: %w", err)
+			return r, err
 		}
 		*into[string(line[1])] = new(latency.Seconds() * 1e6)
 	}
 	return r, nil
 }
 
+// generator runs a generator at t. wrk and `armrepro load` understand the arguments
+// for that alike.
+func (s *session) generator(t target, parse parser, path string, args ...string) side {
+	return func(ctx context.Context, d time.Duration) (sample, error) {
+		s.runs++
+		output, cpu, err := execute(ctx, d, path, append(slices.Clone(args),
+			"-t", strconv.Itoa(t.threads), "-c", strconv.Itoa(t.connections),
+			"-d", strconv.Itoa(int(d.Seconds()))+"s", url(t.addresses[s.runs%len(t.addresses)])))
+		if err != nil {
+			return sample{}, fmt.Errorf("run %s: %w", path, err)
+		}
+		result, err := parse(output)
+		if err != nil {
+			return sample{}, fmt.Errorf("parse output of %s: %w", path, err)
+		}
+		return sample{Result: result, generatorCPU: cpu}, nil
+	}
+}
+
 // overrun is how much longer than its duration a run may take: thousands of
 // connections have to be opened, too.
 const overrun = 30 * time.Second
 
-// generate runs a generator for a duration and reads what it prints.
-func generate(ctx context.Context, d time.Duration, parse func([]byte) (load.Result, error), path string, args []string) (sample, error) {
+// execute runs a program that is to take about as long as d. It returns what the
+// program printed and the CPU time that it used.
+func execute(ctx context.Context, d time.Duration, path string, args []string) ([]byte, time.Duration, error) {
 	limit := d + overrun
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not end within %s", limit))
 	defer cancel()
 	var stdout bytes.Buffer
 	child, err := process.Start(process.Config{Path: path, Args: args, Stdout: &stdout})
 	if err != nil {
-		return sample{}, err
+		return nil, 0, err
 	}
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
-		err := child.Stop(syscall.SIGTERM, stopGrace)
-		return sample{}, errors.Join(fmt.Errorf("run %s: %w", path, context.Cause(ctx)), err)
+		return nil, 0, errors.Join(context.Cause(ctx), child.Stop(syscall.SIGTERM, stopGrace))
 	}
 	if err := child.Err(); err != nil {
-		return sample{}, fmt.Errorf("run %s: %w: %s", path, err, child.Tail())
+		return nil, 0, fmt.Errorf("%w: %s", err, child.Tail())
 	}
-	result, err := parse(stdout.Bytes())
-	if err != nil {
-		return sample{}, fmt.Errorf("run %s: %w", path, err)
-	}
-	return sample{Result: result, generatorCPU: child.CPUTime()}, nil
+	return stdout.Bytes(), child.CPUTime(), nil
 }

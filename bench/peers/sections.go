@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 
 	"armrepro/bench/machine"
-	"armrepro/proxycheck/process"
 )
 
 // section is a part of the comparison that can be had alone.
@@ -40,7 +38,7 @@ func usual(address string) target    { return target{[]string{address}, 2, 16} }
 func ownUsual(address string) target { return target{[]string{address}, 1, 16} }
 
 func (s *session) cost(ctx context.Context) error {
-	st, err := s.startCalibrated(ctx, usualKeepalive, s.cpus)
+	st, err := s.startCalibrated(ctx, usualKeepalive, s.cpus, s.cpus)
 	if err != nil {
 		return err
 	}
@@ -55,22 +53,13 @@ func (s *session) cost(ctx context.Context) error {
 	)
 }
 
-// startCalibrated starts a stack whose proxy has as much work as the options ask
-// for, and keeps it, and the generators of this section, on the given CPUs. The
-// proxy is calibrated each time, since the machine's speed moves.
-func (s *session) startCalibrated(ctx context.Context, keepaliveRequests int, cpus []int) (*stack, error) {
-	if err := s.calibrate(ctx); err != nil {
-		return nil, err
-	}
-	if err := process.SetAffinity(os.Getpid(), cpus); err != nil {
-		return nil, err
-	}
-	return s.startStack(ctx, keepaliveRequests)
-}
-
 func (s *session) pinned(ctx context.Context) error {
-	st, err := s.startOnTwo(ctx, "pinned", true)
-	if st == nil {
+	cpus := s.twoCPUs("pinned")
+	if cpus == nil {
+		return nil
+	}
+	st, err := s.startCalibrated(ctx, usualKeepalive, cpus[:1], cpus[1:])
+	if err != nil {
 		return err
 	}
 	return s.compare(ctx, "pinned", faithfulPairs,
@@ -83,8 +72,12 @@ func (s *session) pinned(ctx context.Context) error {
 }
 
 func (s *session) unpinned(ctx context.Context) error {
-	st, err := s.startOnTwo(ctx, "unpinned", false)
-	if st == nil {
+	cpus := s.twoCPUs("unpinned")
+	if cpus == nil {
+		return nil
+	}
+	st, err := s.startCalibrated(ctx, usualKeepalive, cpus, cpus)
+	if err != nil {
 		return err
 	}
 	return s.compare(ctx, "unpinned", faithfulPairs,
@@ -98,36 +91,20 @@ func (s *session) faithful(st *stack, figures ...figure) comparison {
 	return comparison{"both", s.wrk(usual(st.viaNginx)), s.load(ownUsual(st.viaOwn)), append(figures, proxyBusy, proxyCost)}
 }
 
-// startOnTwo starts a stack on two CPUs, however many there are: the share of the
+// twoCPUs is where a section measures, however many there are: the share of the
 // machine that a cheaper peer leaves to the gateway depends on their number. Where
-// there is only one, a row says so and the stack is nil. With pinned the proxy's
-// worker is alone on the second.
-func (s *session) startOnTwo(ctx context.Context, section string, pinned bool) (*stack, error) {
-	cpus := twoCPUs(machine.LogicalCPUs(os.DirFS("/"), s.cpus))
+// there is only one, a row says so.
+func (s *session) twoCPUs(section string) []int {
+	cpus := pickTwo(machine.LogicalCPUs(os.DirFS("/"), s.cpus))
 	if cpus == nil {
 		s.skip(section, "both", "it takes two CPUs")
-		return nil, nil
 	}
-	if !pinned {
-		return s.startCalibrated(ctx, usualKeepalive, cpus)
-	}
-	st, err := s.startCalibrated(ctx, usualKeepalive, cpus[:1])
-	if err != nil {
-		return nil, err
-	}
-	workers, err := st.proxy.workers()
-	for _, pid := range workers {
-		err = errors.Join(err, process.SetAffinity(pid, cpus[1:]))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return st, nil
+	return cpus
 }
 
-// twoCPUs picks two CPUs, of different cores where possible; nil where there is
+// pickTwo picks two CPUs, of different cores where possible; nil where there is
 // only one.
-func twoCPUs(cpus []machine.LogicalCPU) []int {
+func pickTwo(cpus []machine.LogicalCPU) []int {
 	if len(cpus) < 2 {
 		return nil
 	}
@@ -186,7 +163,7 @@ func (s *session) bytes(ctx context.Context) error {
 	// The last answer before nginx closes a connection says so and is five
 	// bytes shorter, so none is to be the last.
 	const never = 1_000_000_000
-	st, err := s.startCalibrated(ctx, never, s.cpus)
+	st, err := s.startCalibrated(ctx, never, s.cpus, s.cpus)
 	if err != nil {
 		return err
 	}

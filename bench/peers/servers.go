@@ -125,46 +125,6 @@ func (s *session) serverCPU() (upstreams, proxy time.Duration, err error) {
 	return upstreams, proxy, nil
 }
 
-// stack is a proxy with one upstream of each kind behind it: one and the same
-// worker for all, on ports of their own.
-type stack struct {
-	proxy *server
-	// viaNginx, viaOwn and viaBare are the proxy's addresses that lead there.
-	viaNginx, viaOwn, viaBare string
-}
-
-const proxyName = "nginx as proxy"
-
-// usualKeepalive is nginx's default for the requests after which it closes a
-// client's connection.
-const usualKeepalive = 1000
-
-// startStack starts the upstreams, then the proxy. keepaliveRequests is the
-// proxy's.
-func (s *session) startStack(ctx context.Context, keepaliveRequests int) (*stack, error) {
-	at, err := addresses(6)
-	if err != nil {
-		return nil, err
-	}
-	nginx, own, bare := at[0], at[1], at[2]
-	if _, err := s.startNginx(ctx, "nginx as upstream", nginxConfig{
-		Modules: s.tools.echo, Workers: 2, KeepaliveRequests: usualKeepalive, Servers: []nginxServer{{Listen: nginx}},
-	}); err != nil {
-		return nil, err
-	}
-	if _, err := s.start(ctx, "armrepro upstream", []string{own}, s.tools.armrepro, "upstream", "--quiet", "--listen", own); err != nil {
-		return nil, err
-	}
-	if _, err := s.startBare(ctx, bare); err != nil {
-		return nil, err
-	}
-	proxy, err := s.startNginx(ctx, proxyName, nginxConfig{
-		Modules: s.tools.lua, Workers: 1, KeepaliveRequests: keepaliveRequests, Rounds: s.rounds,
-		Servers: []nginxServer{{at[3], nginx}, {at[4], own}, {at[5], bare}},
-	})
-	return &stack{proxy, at[3], at[4], at[5]}, err
-}
-
 func url(address string) string { return "http://" + address + "/" }
 
 // addresses are n addresses of the loopback, with a port that is free on all. None

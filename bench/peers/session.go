@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"armrepro/proxycheck/process"
 )
@@ -48,11 +47,15 @@ func (s *session) skip(section, name, why string) {
 // even when something fails in between.
 func comparePeers(ctx context.Context, opts options, stdout, stderr io.Writer) (err error) {
 	s := &session{opts: opts, stderr: stderr}
+	if s.dir, err = os.MkdirTemp("", "peers"); err != nil {
+		return fmt.Errorf("create temporary folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
 	load, err := process.ReadLine(os.DirFS("/"), "proc/loadavg")
 	if err != nil {
 		return err
 	}
-	if s.tools, err = findTools(ctx); err != nil {
+	if s.tools, err = findTools(ctx, s.dir, opts.armrepro); err != nil {
 		return err
 	}
 	if s.openFiles, err = process.RaiseNoFile(); err != nil {
@@ -60,16 +63,6 @@ func comparePeers(ctx context.Context, opts options, stdout, stderr io.Writer) (
 	}
 	if s.cpus, err = process.AllowedCPUs(os.DirFS("/")); err != nil {
 		return err
-	}
-	if s.dir, err = os.MkdirTemp("", "peers"); err != nil {
-		return fmt.Errorf("create temporary folder: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
-	if s.tools.armrepro = opts.armrepro; opts.armrepro == "" {
-		s.progress("building armrepro")
-		if s.tools.armrepro, err = buildArmrepro(ctx, s.dir); err != nil {
-			return err
-		}
 	}
 	lastMinute, _, _ := strings.Cut(load, " ")
 	fmt.Fprintf(stdout, "wrk %s and nginx %s against armrepro; CPUs (%s): %d, load average before the start: %s\n\n",
@@ -117,50 +110,4 @@ func judge(rows []row) error {
 		return &codedError{exitMissed, fmt.Errorf("bounds missed: %d", failed)}
 	}
 	return nil
-}
-
-// probeRounds are enough to tell what one takes.
-const probeRounds = 100
-
-// calibrate finds how many rounds of MD5 make a request take the proxy as much
-// CPU time as the options ask for, so that it is the same bottleneck on a fast
-// machine as on a slow one.
-func (s *session) calibrate(ctx context.Context) error {
-	bare, err := s.proxyCost(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("calibrate the proxy: %w", err)
-	}
-	probed, err := s.proxyCost(ctx, probeRounds)
-	if err != nil {
-		return fmt.Errorf("calibrate the proxy: %w", err)
-	}
-	if s.rounds, err = roundsFor(s.opts.proxyWork, bare, probed); err != nil {
-		return fmt.Errorf("calibrate the proxy: %w", err)
-	}
-	s.progress("the proxy: %d rounds of MD5 for %s a request, of which nginx itself takes %s",
-		s.rounds, s.opts.proxyWork, bare.Round(time.Microsecond/10))
-	return nil
-}
-
-// roundsFor is how many rounds take the time that is left of want, given the
-// cost of a request without any and with probeRounds. It is 0 where nginx itself
-// takes longer.
-func roundsFor(want, bare, probed time.Duration) (int, error) {
-	if probed <= bare {
-		return 0, errors.New("the machine is too noisy: a request took longer without its work than with it")
-	}
-	rounds := probeRounds * (want - bare).Seconds() / (probed - bare).Seconds()
-	return max(0, int(rounds+0.5)), nil
-}
-
-// proxyCost is the CPU time that a request takes the proxy with so many rounds.
-func (s *session) proxyCost(ctx context.Context, rounds int) (cost time.Duration, err error) {
-	s.rounds = rounds
-	defer func() { err = errors.Join(err, s.stopServers()) }()
-	st, err := s.startStack(ctx, usualKeepalive)
-	if err != nil {
-		return 0, err
-	}
-	measured, err := s.runOnce(ctx, s.wrk(usual(st.viaNginx)), warmUp)
-	return time.Duration(1000 * proxyCost.of(measured)), err
 }

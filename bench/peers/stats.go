@@ -6,18 +6,11 @@ import (
 	"slices"
 )
 
-// median is the middle of the values, or the mean of the two in the middle; NaN
-// without a value.
+// median is the middle of the values, or the mean of the two in the middle.
 func median(values []float64) float64 {
-	if len(values) == 0 {
-		return math.NaN()
-	}
 	sorted := slices.Sorted(slices.Values(values))
-	middle := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[middle]
-	}
-	return (sorted[middle-1] + sorted[middle]) / 2
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // ratios is what the pairs of a comparison say: each ratio is between two runs
@@ -30,27 +23,18 @@ type ratios struct {
 	peer, own float64
 }
 
-// compare divides own by peer, pair by pair. Both have as many values, none of
-// them missing, and no peer's is zero; anything else is an error, since then a
-// ratio says nothing.
+// compare divides own by peer, pair by pair, of which there is at least one. A value
+// that is missing, or a peer's that is zero, is an error.
 func compare(peer, own []float64) (ratios, error) {
-	if len(peer) != len(own) || len(peer) == 0 {
-		return ratios{}, fmt.Errorf("compare: %d values against %d", len(own), len(peer))
-	}
-	quotients := make([]float64, len(peer))
+	var quotients []float64
 	for i := range peer {
-		quotients[i] = own[i] / peer[i]
-		if math.IsNaN(quotients[i]) || math.IsInf(quotients[i], 0) {
+		q := own[i] / peer[i]
+		if math.IsNaN(q) || math.IsInf(q, 0) {
 			return ratios{}, fmt.Errorf("compare: pair %d: %v against %v", i+1, own[i], peer[i])
 		}
+		quotients = append(quotients, q)
 	}
-	return ratios{
-		median: median(quotients),
-		low:    slices.Min(quotients),
-		high:   slices.Max(quotients),
-		peer:   median(peer),
-		own:    median(own),
-	}, nil
+	return ratios{median(quotients), slices.Min(quotients), slices.Max(quotients), median(peer), median(own)}, nil
 }
 
 // bound is where a ratio has to lie, both limits included.

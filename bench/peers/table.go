@@ -60,7 +60,7 @@ func (r row) cells() []any {
 	}
 	x := r.ratios
 	return []any{
-		r.format(x.peer), r.format(x.own), fmt.Sprintf("%.3f", x.median),
+		fmt.Sprintf(r.format, x.peer), fmt.Sprintf(r.format, x.own), fmt.Sprintf("%.3f", x.median),
 		fmt.Sprintf("%.3f–%.3f", x.low, x.high), r.bound.String(),
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,56 +14,61 @@ import (
 
 // tools are the programs that are compared.
 type tools struct {
-	wrk, wrkVersion     string
-	nginx, nginxVersion string
+	wrk, wrkVersion, wrkScript string
+	nginx, nginxVersion        string
 	// echo and lua are the files of nginx's modules, in the order in which
 	// they are to be loaded.
 	echo, lua []string
 	armrepro  string
 }
 
-// unknown stands for a version that a program does not tell.
-const unknown = "of unknown version"
-
 func missing(err error) error {
 	return &proxycheck.HintError{Err: err, Advice: `on Debian and its descendants:
   apt-get install wrk nginx libnginx-mod-http-lua libnginx-mod-http-echo`}
 }
 
-// findTools finds the peers. What is missing is an error with a hint.
-func findTools(ctx context.Context) (t tools, err error) {
-	var errs [2]error
-	t.wrk, errs[0] = lookPath("wrk")
-	t.nginx, errs[1] = lookPath("nginx")
-	if err := errors.Join(errs[:]...); err != nil {
-		return tools{}, missing(err)
+// findTools finds the peers, and builds armrepro in dir unless it is given. What is
+// missing is an error with a hint.
+func findTools(ctx context.Context, dir, armrepro string) (t tools, err error) {
+	for name, path := range map[string]*string{"wrk": &t.wrk, "nginx": &t.nginx} {
+		if *path, err = lookPath(name); err != nil {
+			return t, missing(fmt.Errorf("find %s: %w", name, err))
+		}
 	}
 	// wrk prints its version with exit code 1, among its usage.
-	text, _ := exec.CommandContext(ctx, t.wrk, "-v").CombinedOutput()
-	t.wrkVersion = find(`(?m)^wrk (?:debian/)?(\S+)`, string(text), unknown)
-	if text, err = exec.CommandContext(ctx, t.nginx, "-V").CombinedOutput(); err != nil {
-		return tools{}, fmt.Errorf("read configuration of nginx: %w: %s", err, strings.TrimSpace(string(text)))
+	usage, _ := exec.CommandContext(ctx, t.wrk, "-v").CombinedOutput()
+	build, err := exec.CommandContext(ctx, t.nginx, "-V").CombinedOutput()
+	if err != nil {
+		return t, fmt.Errorf("read configuration of nginx: %w: %s", err, strings.TrimSpace(string(build)))
 	}
-	t.nginxVersion = find(`(?m)^nginx version: [^/\s]*/(\S+)`, string(text), unknown)
-	dir := moduleDir(string(text))
-	if t.echo, err = modules(dir, "ngx_http_echo_module.so"); err != nil {
-		return tools{}, err
+	const unknown = "of unknown version"
+	t.wrkVersion = find(`(?m)^wrk (?:debian/)?(\S+)`, string(usage), unknown)
+	t.nginxVersion = find(`(?m)^nginx version: [^/\s]*/(\S+)`, string(build), unknown)
+	modules := moduleDir(string(build))
+	t.echo = []string{filepath.Join(modules, "ngx_http_echo_module.so")}
+	t.lua = []string{filepath.Join(modules, "ndk_http_module.so"), filepath.Join(modules, "ngx_http_lua_module.so")}
+	for _, module := range append(t.echo, t.lua...) {
+		if _, err := os.Stat(module); err != nil {
+			return t, missing(fmt.Errorf("find module of nginx: %w", err))
+		}
 	}
-	t.lua, err = modules(dir, "ndk_http_module.so", "ngx_http_lua_module.so")
+	t.wrkScript = filepath.Join(dir, "done.lua")
+	if err := os.WriteFile(t.wrkScript, []byte(wrkScript), 0o600); err != nil {
+		return t, fmt.Errorf("write script for wrk: %w", err)
+	}
+	if t.armrepro = armrepro; armrepro == "" {
+		t.armrepro, err = buildArmrepro(ctx, dir)
+	}
 	return t, err
 }
 
 // lookPath finds a program as the shell does, and where Debian keeps servers,
 // which PATH leaves out for users other than root.
 func lookPath(name string) (string, error) {
-	if path, err := exec.LookPath(name); err == nil {
+	if path, err := exec.LookPath("/usr/sbin/" + name); err == nil {
 		return path, nil
 	}
-	path, err := exec.LookPath("/usr/sbin/" + name)
-	if err != nil {
-		err = fmt.Errorf("find %s: it is not installed", name)
-	}
-	return path, err
+	return exec.LookPath(name)
 }
 
 // find is what the group of pattern matches in text, or otherwise.
@@ -82,19 +86,6 @@ func moduleDir(text string) string {
 		return dir
 	}
 	return filepath.Join(find(`--prefix=(\S+)`, text, "/usr/local/nginx"), dir)
-}
-
-// modules are the paths of nginx's modules with the given names.
-func modules(dir string, names ...string) ([]string, error) {
-	var paths []string
-	for _, name := range names {
-		path := filepath.Join(dir, name)
-		if _, err := os.Stat(path); err != nil {
-			return nil, missing(fmt.Errorf("find module of nginx: %w", err))
-		}
-		paths = append(paths, path)
-	}
-	return paths, nil
 }
 
 // buildArmrepro builds the program as the Makefile does and returns its path.
