@@ -118,21 +118,19 @@ func parseOptions(args []string, stdout io.Writer) (options, error) {
 	fs := pflag.NewFlagSet("peers", pflag.ContinueOnError)
 	fs.SortFlags = false
 	fs.SetOutput(io.Discard)
-	fs.StringSliceVar(&o.only, "only", nil, "`SECTION,…` measure only these sections")
-	fs.IntVar(&o.pairs, "pairs", 0, fmt.Sprintf("`COUNT` pairs of runs for each figure (default %d; %d for pinned and unpinned)", usualPairs, faithfulPairs))
-	fs.DurationVar(&o.duration, "duration", 3*time.Second, "how long each run lasts, in whole seconds")
-	fs.Float64Var(&o.slack, "slack", 1, "`FACTOR` widen the bounds: costs and distances from 1 may be larger, requests/s smaller by\nthis factor; bytes must be equal all the same")
+	fs.StringSliceVar(&o.only, "only", nil, "measure only `SECTIONS`")
+	fs.IntVar(&o.pairs, "pairs", 0, fmt.Sprintf("`PAIRS` of runs for each figure (default %d; %d for pinned and unpinned)", usualPairs, faithfulPairs))
+	fs.DurationVar(&o.duration, "duration", 3*time.Second, "`TIME` of each run, in whole seconds")
+	fs.Float64Var(&o.slack, "slack", 1, "widen the bounds by `FACTOR`: costs and distances from 1 may be larger,\nrequests/s smaller; bytes must be equal all the same")
 	fs.BoolVar(&o.control, "control", false, "also compare each peer with itself, which shows the noise")
-	fs.StringVar(&o.armrepro, "armrepro", "", "`FILE` compare this program instead of building it")
-	fs.DurationVar(&o.proxyWork, "proxy-work", usualProxyWork, "CPU time that a request takes the proxy; MD5 fills it up")
+	fs.StringVar(&o.armrepro, "armrepro", "", "compare the program `FILE` instead of building it")
+	fs.DurationVar(&o.proxyWork, "proxy-work", usualProxyWork, "CPU `TIME` that a request takes the proxy; MD5 fills it up")
 	fs.Usage = func() {
 		var list strings.Builder
 		for _, s := range sections {
 			fmt.Fprintf(&list, "  %-10s %s\n", s.name, s.about)
 		}
-		const optional = "[=true|false]"
-		flags := strings.ReplaceAll(fs.FlagUsages(), optional, strings.Repeat(" ", len(optional)))
-		fmt.Fprintf(stdout, about, list.String(), flags)
+		fmt.Fprintf(stdout, about, list.String(), strings.ReplaceAll(fs.FlagUsages(), "[=true|false]", "             "))
 	}
 	switch err := fs.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):

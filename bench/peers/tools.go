@@ -30,10 +30,11 @@ func missing(err error) error {
 // findTools finds the peers, and builds armrepro in dir unless it is given. What is
 // missing is an error with a hint.
 func findTools(ctx context.Context, dir, armrepro string) (t tools, err error) {
-	for name, path := range map[string]*string{"wrk": &t.wrk, "nginx": &t.nginx} {
-		if *path, err = lookPath(name); err != nil {
-			return t, missing(fmt.Errorf("find %s: %w", name, err))
-		}
+	if t.wrk, err = lookPath("wrk"); err == nil {
+		t.nginx, err = lookPath("nginx")
+	}
+	if err != nil {
+		return t, missing(fmt.Errorf("find peers: %w", err))
 	}
 	// wrk prints its version with exit code 1, among its usage.
 	usage, _ := exec.CommandContext(ctx, t.wrk, "-v").CombinedOutput()
