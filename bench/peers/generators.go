@@ -34,9 +34,6 @@ type target struct {
 	threads, connections int
 }
 
-// parser reads what a generator prints.
-type parser func(output []byte) (load.Result, error)
-
 func (s *session) load(t target) side {
 	return s.generator(t, parseResult, s.tools.armrepro, "load", "--output", "json")
 }
@@ -68,7 +65,8 @@ end
 // parseResult reads the JSON object at the end of a generator's output.
 func parseResult(output []byte) (r load.Result, err error) {
 	begin := bytes.LastIndex(output, []byte("\n{"))
-	return r, json.Unmarshal(output[begin+1:], &r)
+	err = json.Unmarshal(output[begin+1:], &r)
+	return r, err
 }
 
 var percentileLine = regexp.MustCompile(`(?m)^ +(50|90|99)% +([\d.]+[a-z]+)$`)
@@ -93,7 +91,7 @@ func parsePercentiles(output []byte) (r load.Result, err error) {
 
 // generator runs a generator at t. wrk and `armrepro load` understand the arguments
 // for that alike.
-func (s *session) generator(t target, parse parser, path string, args ...string) side {
+func (s *session) generator(t target, parse func([]byte) (load.Result, error), path string, args ...string) side {
 	return func(ctx context.Context, d time.Duration) (sample, error) {
 		s.runs++
 		output, cpu, err := execute(ctx, d, path, append(slices.Clone(args),

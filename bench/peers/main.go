@@ -4,8 +4,7 @@
 // Everything runs in a temporary folder and on 127.0.0.0/8. Each figure is
 // measured in pairs, the peer and armrepro in turn. A ratio is armrepro's value
 // divided by the peer's; the table has the median over the pairs, the lowest
-// and the highest. Exit codes: 0 every bound held, 1 failed, 2 usage, 3 a bound
-// was missed, 130 interrupted.
+// and the highest.
 package main
 
 import (
@@ -44,7 +43,12 @@ func main() {
 
 // run is the whole program; it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	err := dispatch(ctx, args, stdout, stderr)
+	var err error
+	if len(args) > 0 && args[0] == bareCommand {
+		err = serveBare(ctx, args[1:])
+	} else {
+		err = comparePeers(ctx, args, stdout, stderr)
+	}
 	if err == nil || errors.Is(err, pflag.ErrHelp) {
 		return exitHeld
 	}
@@ -70,18 +74,6 @@ type codedError struct {
 
 func usagef(format string, args ...any) error {
 	return &proxycheck.HintError{Err: &codedError{exitUsage, fmt.Errorf(format, args...)}, Advice: "see --help"}
-}
-
-// dispatch runs the bare server or the comparison.
-func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) > 1 && args[0] == bareCommand {
-		return serveBare(ctx, args[1:])
-	}
-	opts, err := parseOptions(args, stdout)
-	if err != nil {
-		return err
-	}
-	return comparePeers(ctx, opts, stdout, stderr)
 }
 
 // options are what the flags say.

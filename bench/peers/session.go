@@ -43,10 +43,13 @@ func (s *session) skip(section, name, why string) {
 	s.rows = append(s.rows, row{section: section, name: name, verdict: skipped, note: why})
 }
 
-// comparePeers measures what the options ask for. What was measured is printed
+// comparePeers measures what the arguments ask for. What was measured is printed
 // even when something fails in between.
-func comparePeers(ctx context.Context, opts options, stdout, stderr io.Writer) (err error) {
-	s := &session{opts: opts, stderr: stderr}
+func comparePeers(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	s := &session{stderr: stderr}
+	if s.opts, err = parseOptions(args, stdout); err != nil {
+		return err
+	}
 	if s.dir, err = os.MkdirTemp("", "peers"); err != nil {
 		return fmt.Errorf("create temporary folder: %w", err)
 	}
@@ -55,7 +58,7 @@ func comparePeers(ctx context.Context, opts options, stdout, stderr io.Writer) (
 	if err != nil {
 		return err
 	}
-	if s.tools, err = findTools(ctx, s.dir, opts.armrepro); err != nil {
+	if s.tools, err = findTools(ctx, s.dir, s.opts.armrepro); err != nil {
 		return err
 	}
 	if s.openFiles, err = process.RaiseNoFile(); err != nil {
