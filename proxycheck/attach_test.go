@@ -343,7 +343,7 @@ func TestAttachNoticesEnd(t *testing.T) {
 	}
 	select {
 	case <-gw.Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Error("its end went unnoticed")
 	}
 	if err := gw.Close(); err != nil {

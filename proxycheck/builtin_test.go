@@ -125,7 +125,7 @@ func TestBuiltinDies(t *testing.T) {
 	}
 	select {
 	case <-gw.Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("its end went unnoticed")
 	}
 	if _, err := gw.Workers(); err == nil || !strings.Contains(err.Error(), "signal: killed") {

@@ -41,13 +41,17 @@ type Timeouts struct {
 	Stop time.Duration
 }
 
+// timeUnit is that of the default timeouts. Tests have more patience: many of
+// them share a machine that is busy with other things.
+var timeUnit = time.Second
+
 func (t *Timeouts) setDefaults() {
-	t.Init = cmp.Or(t.Init, 20*time.Second)
-	t.InitEtcd = cmp.Or(t.InitEtcd, 30*time.Second)
-	t.Start = cmp.Or(t.Start, 30*time.Second)
-	t.Route = cmp.Or(t.Route, 15*time.Second)
-	t.Metric = cmp.Or(t.Metric, 40*time.Second)
-	t.Stop = cmp.Or(t.Stop, 8*time.Second)
+	t.Init = cmp.Or(t.Init, 20*timeUnit)
+	t.InitEtcd = cmp.Or(t.InitEtcd, 30*timeUnit)
+	t.Start = cmp.Or(t.Start, 30*timeUnit)
+	t.Route = cmp.Or(t.Route, 15*timeUnit)
+	t.Metric = cmp.Or(t.Metric, 40*timeUnit)
+	t.Stop = cmp.Or(t.Stop, 8*timeUnit)
 }
 
 // pollEvery is the time between two looks at something awaited. It bounds how

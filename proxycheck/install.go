@@ -55,14 +55,14 @@ const (
 
 // findTimeout bounds the commands that say what an install is, which take 0.2 s;
 // a machine that starts up may be slow.
-const findTimeout = 30 * time.Second
+func findTimeout() time.Duration { return 30 * timeUnit }
 
 // Find finds an installed APISIX, preferring that of the first apisix command on
 // the path, and the OpenResty it runs on. It returns ErrNotInstalled, with the
 // ways to install it as a hint, if there is none, and another error if there is
 // one that can't run here.
 func Find(ctx context.Context, cfg FindConfig) (*Install, error) {
-	ctx, cancel := context.WithTimeout(ctx, findTimeout)
+	ctx, cancel := context.WithTimeout(ctx, findTimeout())
 	defer cancel()
 	cfg.Path = cmp.Or(cfg.Path, os.Getenv("PATH"))
 	homes, err := cfg.findHomes()

@@ -22,6 +22,7 @@ import (
 // that can be killed.
 func TestMain(m *testing.M) {
 	apisixtest.Main()
+	timeUnit *= 8
 	if len(os.Args) > 1 && os.Args[1] == "gateway" {
 		os.Exit(runGateway(os.Args[2:]))
 	}

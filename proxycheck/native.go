@@ -146,7 +146,7 @@ func (n *native) start(ctx context.Context, adminPort int) error {
 		timeout time.Duration
 		run     func(ctx context.Context) error
 	}{
-		{"home", findTimeout, n.makeHome},
+		{"home", findTimeout(), n.makeHome},
 		{"init", t.Init, n.init},
 		{"init_etcd", t.InitEtcd, n.initEtcd},
 		{"start", t.Start, n.startMaster},

@@ -96,7 +96,7 @@ func (c child) cpu(t *testing.T) time.Duration {
 
 // getHello sends one request and reads the answer.
 func getHello(conn net.Conn) error {
-	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	conn.SetDeadline(time.Now().Add(2 * time.Minute))
 	if _, err := conn.Write([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n")); err != nil {
 		return err
 	}

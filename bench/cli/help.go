@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -40,7 +41,8 @@ func group(cmd *cobra.Command, heading string, add func(*pflag.FlagSet)) {
 // printHelp prints what a command does, its commands, and its flags in groups.
 func printHelp(cmd *cobra.Command, _ []string) {
 	w := cmd.OutOrStdout()
-	fmt.Fprintln(w, cmd.Long)
+	width := helpWidth(w)
+	fmt.Fprintln(w, reflow(cmd.Long, width))
 	if cmd.IsAdditionalHelpTopicCommand() {
 		return
 	}
@@ -50,18 +52,79 @@ func printHelp(cmd *cobra.Command, _ []string) {
 		for _, c := range cmd.Commands() {
 			if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
 				use := strings.ReplaceAll(c.Use, " [flags]", "")
-				fmt.Fprintf(w, "  %-17s %s\n", use, c.Short)
+				printColumns(w, "  "+use, c.Short, 20, width)
 			}
 		}
 	}
-	printFlags(w, cmd.Flags())
+	printFlags(w, cmd.Flags(), width)
 	if !cmd.HasParent() {
-		fmt.Fprint(w, rootMore)
+		fmt.Fprint(w, reflow(rootMore, width))
+	}
+}
+
+// helpWidth is the width that help may take, in columns.
+func helpWidth(w io.Writer) int {
+	const mostReadable = 100
+	return min(cmp.Or(terminalWidth(w), mostReadable), mostReadable)
+}
+
+// reflow wraps the paragraphs and lists of a text that is wider than width. Other
+// indented lines are examples and tables, and stay as they are.
+func reflow(s string, width int) string {
+	if text.LongestLineLen(s) <= width {
+		return s
+	}
+	const item = "  - "
+	indented := func(line string) bool { return line == "" || strings.HasPrefix(line, " ") }
+	lines := []string{""}
+	for line := range strings.SplitSeq(s, "\n") {
+		last := &lines[len(lines)-1]
+		if !indented(line) && !indented(*last) || strings.HasPrefix(line, "    ") && strings.HasPrefix(*last, item) {
+			*last += " " + strings.TrimSpace(line)
+		} else {
+			lines = append(lines, line)
+		}
+	}
+	for i, line := range lines {
+		if rest, ok := strings.CutPrefix(line, item); ok {
+			lines[i] = hang(item, rest, width)
+		} else if !indented(line) {
+			lines[i] = hang("", line, width)
+		}
+	}
+	return strings.Join(lines[1:], "\n")
+}
+
+// hang wraps s behind a first word such as a bullet.
+func hang(first, s string, width int) string {
+	wrapped := text.WrapSoft(s, width-len(first))
+	var lines []string
+	for line := range strings.SplitSeq(wrapped, "\n") {
+		lines = append(lines, first+strings.TrimRight(line, " "))
+		first = strings.Repeat(" ", len(first))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// printColumns prints a name and, beside it or on a narrow terminal below it,
+// what it means.
+func printColumns(w io.Writer, name, usage string, column, width int) {
+	const narrow = 70
+	if width < narrow {
+		column = 8
+	}
+	if utf8.RuneCountInString(name) >= column {
+		fmt.Fprintln(w, name)
+		name = ""
+	}
+	for line := range strings.SplitSeq(text.WrapSoft(usage, width-column), "\n") {
+		fmt.Fprintln(w, text.Pad(name, column, ' ')+strings.TrimRight(line, " "))
+		name = ""
 	}
 }
 
 // printFlags prints a line for each flag, under the headings of their groups.
-func printFlags(w io.Writer, flags *pflag.FlagSet) {
+func printFlags(w io.Writer, flags *pflag.FlagSet, width int) {
 	heading := ""
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {
@@ -76,15 +139,7 @@ func printFlags(w io.Writer, flags *pflag.FlagSet) {
 			fmt.Fprintf(w, "\n%s:\n", heading)
 		}
 		names, usage := describeFlag(f)
-		const column, width = 30, 100
-		if utf8.RuneCountInString(names) >= column {
-			fmt.Fprintln(w, names)
-			names = ""
-		}
-		for line := range strings.SplitSeq(text.WrapSoft(usage, width-column), "\n") {
-			fmt.Fprintln(w, text.Pad(names, column, ' ')+strings.TrimRight(line, " "))
-			names = ""
-		}
+		printColumns(w, names, usage, 30, width)
 	})
 }
 

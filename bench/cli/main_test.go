@@ -142,7 +142,7 @@ func emptyDir(ts *testscript.TestScript, _ bool, args []string) {
 
 // waitListen waits until something accepts connections on a port.
 func waitListen(ts *testscript.TestScript, _ bool, args []string) {
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+args[0])
 		if err == nil {

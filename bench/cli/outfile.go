@@ -29,6 +29,9 @@ func openOut(flag, name string, replace bool) (*outFile, error) {
 	if name == "" {
 		return nil, nil
 	}
+	if name == "-" {
+		return nil, &usageError{text: flag + ": - is no file", hint: "use /dev/stdout for standard output, or ./- for a file of that name"}
+	}
 	// The file that a link leads to is replaced, not the link.
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target

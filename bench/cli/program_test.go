@@ -117,7 +117,7 @@ func privateTemp(t *testing.T) string {
 // until polls until cond holds.
 func (p *program) until(what string, cond func() bool) {
 	p.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !cond() {
 		if time.Now().After(deadline) {
 			p.t.Fatalf("waited too long for %s\n%s", what, p.err.String())
@@ -146,7 +146,7 @@ func (p *program) exit() int {
 			p.t.Fatal(err)
 		}
 		return 0
-	case <-time.After(40 * time.Second):
+	case <-time.After(2 * time.Minute):
 		p.t.Fatalf("it does not end\n%s", p.err.String())
 		return -1
 	}

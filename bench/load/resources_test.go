@@ -175,7 +175,7 @@ func lowestFree(t *testing.T) int {
 // poll waits until enough is true.
 func poll(t *testing.T, what string, enough func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !enough(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !enough(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Errorf("%s are left", what)
 			return

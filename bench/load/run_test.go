@@ -3,7 +3,6 @@ package load
 import (
 	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -99,12 +98,15 @@ func TestStall(t *testing.T) {
 		connections = 16
 		stall       = 100 * time.Millisecond
 	)
-	var once sync.Once
+	var waiting atomic.Int64
 	over := make(chan struct{})
 	s := serve(t, func(c *session) {
 		for c.request() {
 			if c.server.answers.Load() > 500 {
-				once.Do(func() { time.AfterFunc(stall, func() { close(over) }) })
+				// It begins once every connection waits.
+				if waiting.Add(1) == connections {
+					time.AfterFunc(stall, func() { close(over) })
+				}
 				<-over
 			}
 			if !c.answer(okAnswer) {
@@ -120,7 +122,7 @@ func TestStall(t *testing.T) {
 		t.Fatal(err)
 	}
 	waited := m.requests - m.raw.below(int((stall - stall/20).Microseconds())).count
-	if waited < connections/2 {
+	if waited < connections {
 		t.Errorf("%d of %d connections have waited for the server", waited, connections)
 	}
 	if l := result.Latency; *l.MeanWrk <= *l.Mean {

@@ -350,7 +350,7 @@ func stepRunner(t *testing.T, r *Runner) stepped {
 // until steps until enough is true. Its loop doesn't tick by itself.
 func (s stepped) until(what string, enough func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !enough(); {
+	for deadline := time.Now().Add(2 * time.Minute); !enough(); {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("%s: not in 20 s; errors %+v, %d requests", what, s.errors, s.requests)
 		}

@@ -126,7 +126,7 @@ func TestWidth(t *testing.T) {
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	labels := []string{"Avg latency", "p50", "p90", "p99",
-		"gateway", "waits for a core", "upstream", "load", "etcd + armrepro", "others and steal", "steal"}
+		"gateway", "waits for a core", "upstream", "load", "etcd + armrepro", "other processes", "steal"}
 	for _, format := range []string{"text", "markdown"} {
 		rows := 0
 		for line := range strings.Lines(write(t, format, Options{}, missingResult())) {

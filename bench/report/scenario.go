@@ -218,7 +218,7 @@ func failures(run *bench.Run) []uint64 {
 
 func cpuRows(runs []bench.Run) []row {
 	rows := figureRows(runs, cpu, percent,
-		"gateway", "waits for a core", "upstream", "load", "etcd + armrepro", "others and steal", "steal")
+		"gateway", "waits for a core", "upstream", "load", "etcd + armrepro", "other processes", "steal")
 	for i := range rows {
 		mean := bench.Mean(runs, func(run *bench.Run) *float64 { return cpu(run)[i] })
 		rows[i].cells = append(rows[i].cells, figure(mean, percent))
@@ -228,7 +228,16 @@ func cpuRows(runs []bench.Run) []row {
 
 func cpu(run *bench.Run) []*float64 {
 	c := run.CPU
-	return []*float64{c.Gateway, c.GatewayWait, c.Upstream, c.Load, c.Etcd, c.Others, c.Steal}
+	return []*float64{c.Gateway, c.GatewayWait, c.Upstream, c.Load, c.Etcd, otherProcesses(c), c.Steal}
+}
+
+// otherProcesses is what the others used. Steal has a row of its own, and is
+// counted more finely.
+func otherProcesses(c bench.CPU) *float64 {
+	if c.Others == nil || c.Steal == nil {
+		return c.Others
+	}
+	return new(max(0, *c.Others-*c.Steal))
 }
 
 // memoryRows have no average: each figure is the peak since the process

@@ -27,7 +27,7 @@ import (
 const (
 	testKey = "test-key"
 	// patience is how long a test waits for what takes milliseconds.
-	patience = 20 * time.Second
+	patience = 2 * time.Minute
 )
 
 func TestMain(m *testing.M) {

@@ -85,8 +85,11 @@ func (c Config) Normalize() (Config, error) {
 	for i, endpoint := range c.Endpoints {
 		u, err := url.Parse(endpoint)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return c, hintf("write special characters of a password as %xx, or set "+PasswordEnv,
-				"use etcd: %q is not a URL such as http://127.0.0.1:2379", Redact(endpoint))
+			hint := "write it with its scheme, http or https"
+			if strings.Contains(endpoint, "@") {
+				hint = "write special characters of a password as %xx, or set " + PasswordEnv
+			}
+			return c, hintf(hint, "use etcd: %q is not a URL such as http://127.0.0.1:2379", Redact(endpoint))
 		}
 		if err := c.take(u.User); err != nil {
 			return c, err

@@ -25,7 +25,7 @@ const (
 	testKey  = "test-key"
 	helloTen = "1234567890"
 	// patience is how long a test waits for what takes milliseconds.
-	patience = 10 * time.Second
+	patience = 2 * time.Minute
 )
 
 // sharedEtcd is one etcd for every test that does not stop it; each has a

@@ -243,7 +243,13 @@ func (f *Folder) Leave() error {
 		f.PID = 0
 		err = f.write()
 	}
-	return errors.Join(err, f.lock.Close())
+	return errors.Join(err, unlock(f.lock))
+}
+
+// unlock gives the lock up and closes f. Closing alone is not enough as long as a
+// child that is just being started has the file too.
+func unlock(f *os.File) error {
+	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
 }
 
 // TakeOver takes over the folders of a kind in parents whose processes have
@@ -276,7 +282,7 @@ func takeOver(dir string) *Folder {
 	}
 	f := &Folder{dir: dir, lock: lock}
 	if !f.isLeft() {
-		lock.Close()
+		_ = unlock(lock)
 		return nil
 	}
 	return f

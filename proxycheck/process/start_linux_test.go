@@ -126,7 +126,7 @@ func readPid(t *testing.T, r io.Reader) int {
 // waitGone waits until the process has ended.
 func waitGone(t *testing.T, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || strings.Contains(string(stat), ") Z ") {
 			return
@@ -139,7 +139,7 @@ func waitDone(t *testing.T, p *process.Process) {
 	t.Helper()
 	select {
 	case <-p.Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("the process did not end")
 	}
 }
