@@ -23,6 +23,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"armrepro/proxycheck"
+	"armrepro/proxycheck/process"
 )
 
 // Exit codes.
@@ -57,7 +58,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		code = coded.code
 	}
 	if ctx.Err() != nil {
-		code, err = exitInterrupted, fmt.Errorf("interrupted: %w", context.Cause(ctx))
+		code = exitInterrupted
+		// What could not be stopped is said instead.
+		if len(process.AllLeft(err)) == 0 {
+			err = fmt.Errorf("interrupted: %w", context.Cause(ctx))
+		}
 	}
 	fmt.Fprintf(stderr, "peers: %v\n", err)
 	if hint := proxycheck.Hint(err); hint != "" {
