@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,23 +14,16 @@ import (
 
 // comparison is a peer and our own, run in turn.
 type comparison struct {
-	section, title string
-	peer, own      side
-	// servers must still run after each run.
-	servers  []*server
-	figures  []figure
-	pairs    int
-	duration time.Duration
-	// remark, if there is one, says what the samples themselves tell against
-	// the figures.
-	remark func(peers, owns []sample) string
+	title     string
+	peer, own side
+	figures   []figure
 }
 
 // row is one figure of a comparison, as the table shows it.
 type row struct {
 	section, name string
 	ratios        ratios
-	format        func(float64) string
+	format        string
 	bound         bound
 	verdict       verdict
 	// note says what the reader has to know about it.
@@ -46,153 +41,185 @@ const (
 	shown verdict = ""
 )
 
-// failed says whether the row is what exit code 3 stands for.
-func (v verdict) failed() bool { return v == missed || v == failing }
-
 // warmUp precedes every comparison on either side and is discarded.
 const warmUp = time.Second
 
-// compare measures c, and the peer against itself where a control was asked
-// for.
-func (s *session) compare(ctx context.Context, c comparison) error {
-	if err := s.measure(ctx, c); err != nil {
-		return fmt.Errorf("%s, %s: %w", c.section, c.title, err)
-	}
-	if !s.opts.control {
-		return nil
-	}
-	c.title += " (control)"
-	c.own = c.peer
-	c.figures = slices.Clone(c.figures)
-	for i := range c.figures {
-		c.figures[i].bound = bound{}
-	}
-	if err := s.measure(ctx, c); err != nil {
-		return fmt.Errorf("%s, %s: %w", c.section, c.title, err)
+// compare measures each comparison, and the peer against itself where a control
+// was asked for.
+func (s *session) compare(ctx context.Context, section string, usual int, comparisons ...comparison) error {
+	for _, c := range comparisons {
+		if err := s.measurePairs(ctx, section, cmp.Or(s.opts.pairs, usual), c); err != nil {
+			return fmt.Errorf("%s: %w", c.title, err)
+		}
+		if !s.opts.control {
+			continue
+		}
+		control := comparison{c.title + " (control)", c.peer, c.peer, slices.Clone(c.figures)}
+		for i := range control.figures {
+			control.figures[i].bound = unbound
+		}
+		if err := s.measurePairs(ctx, section, cmp.Or(s.opts.pairs, usual), control); err != nil {
+			return fmt.Errorf("%s: %w", control.title, err)
+		}
 	}
 	return nil
 }
 
-// measure runs the pairs of c and adds its rows.
-func (s *session) measure(ctx context.Context, c comparison) error {
-	for _, run := range []side{c.peer, c.own} {
-		if _, err := c.run(ctx, run, min(warmUp, c.duration)); err != nil {
-			return err
-		}
+// measurePairs runs the pairs of c and adds its rows.
+func (s *session) measurePairs(ctx context.Context, section string, pairs int, c comparison) error {
+	if _, err := s.runPair(ctx, c, min(warmUp, s.opts.duration)); err != nil {
+		return err
 	}
 	var peers, owns []sample
-	for i := range c.pairs {
-		peer, err := c.run(ctx, c.peer, c.duration)
+	for i := range pairs {
+		s.progress("%s, %s: pair %d of %d", section, c.title, i+1, pairs)
+		pair, err := s.runPair(ctx, c, s.opts.duration)
 		if err != nil {
 			return err
 		}
-		own, err := c.run(ctx, c.own, c.duration)
-		if err != nil {
-			return err
-		}
-		peers, owns = append(peers, peer), append(owns, own)
-		s.progress("%s, %s: pair %d of %d:%s", c.section, c.title, i+1, c.pairs, c.quotients(peer, own))
+		peers, owns = append(peers, pair[0]), append(owns, pair[1])
 	}
-	rows, err := c.rows(peers, owns, s.opts.slack)
+	rows, err := c.rows(section, peers, owns, s.opts.slack)
 	s.rows = append(s.rows, rows...)
 	return err
 }
 
-// run makes one run and sees to it that every server survived it.
-func (c comparison) run(ctx context.Context, run side, d time.Duration) (sample, error) {
-	measured, err := run(ctx, d)
-	for _, server := range c.servers {
-		if ended := server.alive(); ended != nil {
-			return sample{}, ended
+// runPair measures the peer, then our own.
+func (s *session) runPair(ctx context.Context, c comparison, d time.Duration) (pair [2]sample, err error) {
+	for i, run := range []side{c.peer, c.own} {
+		if pair[i], err = s.runOnce(ctx, run, d); err != nil {
+			return pair, err
 		}
 	}
+	return pair, nil
+}
+
+// runOnce makes one run, measures what the servers use meanwhile and sees to it
+// that every one survived it.
+func (s *session) runOnce(ctx context.Context, run side, d time.Duration) (sample, error) {
+	upstream, proxy, err := s.serverCPU()
+	if err != nil {
+		return sample{}, err
+	}
+	measured, runErr := run(ctx, d)
+	for _, server := range s.servers {
+		if err := server.alive(); err != nil {
+			return sample{}, err
+		}
+	}
+	if runErr != nil {
+		return sample{}, runErr
+	}
+	measured.upstreamCPU, measured.proxyCPU, err = s.serverCPU()
+	measured.upstreamCPU -= upstream
+	measured.proxyCPU -= proxy
 	return measured, err
 }
 
-// quotients words the ratios of one pair.
-func (c comparison) quotients(peer, own sample) string {
-	var b strings.Builder
-	for i, f := range c.figures {
-		if i > 0 {
-			b.WriteString(",")
-		}
-		fmt.Fprintf(&b, " %s %.3f", f.name, f.of(own)/f.of(peer))
-	}
-	return b.String()
-}
-
 // rows sums the samples up, pair i being peers[i] and owns[i].
-func (c comparison) rows(peers, owns []sample, slack float64) ([]row, error) {
-	note, failures := errorNote(peers, owns)
-	if c.remark != nil {
-		note = joinNotes(note, c.remark(peers, owns))
+func (c comparison) rows(section string, peers, owns []sample, slack float64) ([]row, error) {
+	peerErrors, ownErrors := sumErrors(peers), sumErrors(owns)
+	var notes []string
+	if peerErrors.Total() > 0 || ownErrors.Total() > 0 {
+		notes = append(notes, fmt.Sprintf("errors of the peer: %+v; of armrepro: %+v", peerErrors, ownErrors))
 	}
 	var rows []row
 	for _, f := range c.figures {
-		values := [2][]float64{}
-		for i := range peers {
-			values[0] = append(values[0], f.of(peers[i]))
-			values[1] = append(values[1], f.of(owns[i]))
-		}
-		r, err := compare(values[0], values[1])
+		r, err := compare(f.values(peers), f.values(owns))
 		if err != nil {
 			return rows, fmt.Errorf("%s: %w", f.name, err)
 		}
-		b := f.bound.widened(slack)
-		row := row{section: c.section, name: c.title + ": " + f.name, ratios: r, format: f.format, bound: b, note: note}
+		const enough = 90
+		if busy := min(r.peer, r.own); f.name == proxyBusy.name && busy < enough {
+			notes = append(notes, fmt.Sprintf("the proxy was only "+f.format+" busy: something else was the limit, so these rows say little about the peers", busy))
+		}
+		row := row{section: section, name: c.title + ": " + f.name, ratios: r, format: f.format, bound: f.bound.widened(slack)}
 		switch {
-		case b.kind == unbound:
+		case f.bound == unbound:
 			row.verdict = shown
-		case failures:
+		case ownErrors.Total() > 0 && peerErrors.Total() == 0:
+			// The figures are not of the same thing.
 			row.verdict = failing
-		case b.holds(r):
+		case row.bound.holds(r):
 			row.verdict = held
 		default:
 			row.verdict = missed
 		}
 		rows = append(rows, row)
 	}
-	return rows, nil
-}
-
-func joinNotes(notes ...string) string {
-	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "; ")
-}
-
-// errorNote words the errors that the generators counted. failures says that
-// only our own side had any, so that the figures aren't of the same thing.
-func errorNote(peers, owns []sample) (note string, failures bool) {
-	peer, own := sumErrors(peers), sumErrors(owns)
-	if peer.Total() == 0 && own.Total() == 0 {
-		return "", false
+	for i := range rows {
+		rows[i].note = strings.Join(notes, "; ")
 	}
-	return fmt.Sprintf("errors on the left: %s; on the right: %s", wordErrors(peer), wordErrors(own)), peer.Total() == 0
+	return rows, nil
 }
 
 func sumErrors(samples []sample) load.Errors {
 	var sum load.Errors
 	for _, s := range samples {
-		sum.Connect += s.errors.Connect
-		sum.Read += s.errors.Read
-		sum.Write += s.errors.Write
-		sum.Timeout += s.errors.Timeout
-		sum.Status += s.errors.Status
+		sum.Connect += s.Errors.Connect
+		sum.Read += s.Errors.Read
+		sum.Write += s.Errors.Write
+		sum.Timeout += s.Errors.Timeout
+		sum.Status += s.Errors.Status
 	}
 	return sum
 }
 
-func wordErrors(e load.Errors) string {
-	if e.Total() == 0 {
-		return "none"
+// figure is one number of a run that is compared.
+type figure struct {
+	name string
+	// of reads it from a sample; NaN or 0 if the run did not measure it.
+	of     func(sample) float64
+	format string
+	bound  bound
+}
+
+// in is the figure with a bound.
+func (f figure) in(b bound) figure {
+	f.bound = b
+	return f
+}
+
+func (f figure) values(samples []sample) []float64 {
+	var values []float64
+	for _, s := range samples {
+		values = append(values, f.of(s))
 	}
-	var words []string
-	for _, kind := range []struct {
-		name  string
-		count uint64
-	}{{"connect", e.Connect}, {"read", e.Read}, {"write", e.Write}, {"timeout", e.Timeout}, {"status", e.Status}} {
-		if kind.count > 0 {
-			words = append(words, fmt.Sprintf("%s %d", kind.name, kind.count))
+	return values
+}
+
+// The figures. Times are in microseconds, latencies as wrk corrects them.
+var (
+	requestRate = figure{"requests/s", func(s sample) float64 { return s.QPS }, "%.0f", unbound}
+	meanLatency = latencyFigure("mean latency", func(l load.Latency) *float64 { return l.MeanWrk })
+	p50         = latencyFigure("p50", func(l load.Latency) *float64 { return l.P50 })
+	p90         = latencyFigure("p90", func(l load.Latency) *float64 { return l.P90 })
+	p99         = latencyFigure("p99", func(l load.Latency) *float64 { return l.P99 })
+
+	generatorCost = costFigure("CPU per request", func(s sample) time.Duration { return s.generatorCPU })
+	upstreamCost  = costFigure("CPU per request", func(s sample) time.Duration { return s.upstreamCPU })
+	proxyCost     = costFigure("proxy CPU per request", func(s sample) time.Duration { return s.proxyCPU })
+	// proxyBusy is the share of a core that the proxy used, in per cent.
+	proxyBusy = figure{"proxy busy", func(s sample) float64 {
+		return 100 * s.proxyCPU.Seconds() * s.QPS / float64(s.Requests)
+	}, "%.0f %%", unbound}
+
+	answerSize = figure{"bytes per request", func(s sample) float64 {
+		return float64(s.Bytes) / float64(s.Requests)
+	}, "%.6g B", exactly}
+)
+
+func latencyFigure(name string, of func(load.Latency) *float64) figure {
+	return figure{name, func(s sample) float64 {
+		if latency := of(s.Latency); latency != nil {
+			return *latency
 		}
-	}
-	return strings.Join(words, ", ")
+		return math.NaN()
+	}, "%.2f µs", unbound}
+}
+
+func costFigure(name string, of func(sample) time.Duration) figure {
+	return figure{name, func(s sample) float64 {
+		return of(s).Seconds() * 1e6 / float64(s.Requests)
+	}, "%.2f µs", unbound}
 }

@@ -8,40 +8,26 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"armrepro/proxycheck"
+	"armrepro/proxycheck/process"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // asPeers is the variable that makes the test binary the program. As its own
-// child it is the slow server.
+// child it is the bare server.
 const asPeers = "PEERS_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asPeers) != "" || len(os.Args) > 1 && servers[os.Args[1]] != nil {
+	if os.Getenv(asPeers) != "" || len(os.Args) > 1 && os.Args[1] == bareCommand {
 		main()
 	}
-	code := m.Run()
-	if builtIn != "" {
-		os.RemoveAll(builtIn)
-	}
-	os.Exit(code)
+	os.Exit(m.Run())
 }
-
-// builtIn is the folder of what built made.
-var builtIn string
-
-// built builds armrepro once for all tests.
-var built = sync.OnceValues(func() (string, error) {
-	var err error
-	if builtIn, err = os.MkdirTemp("", "peers-test"); err != nil {
-		return "", err
-	}
-	return buildArmrepro(context.Background(), builtIn)
-})
 
 // golden compares got with a file of testdata.
 func golden(t *testing.T, name, got string) {
@@ -64,8 +50,8 @@ func golden(t *testing.T, name, got string) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ args, want string }{
-		{"--only nonsense", `"nonsense" is none of cost, pinned, unpinned, straight, latency, bytes`},
-		{"--only cost,", `"" is none of`},
+		{"--only nonsense", `unknown section "nonsense"`},
+		{"--only cost,", `unknown section ""`},
 		{"--pairs -1", "--pairs must be"},
 		{"--pairs 1001", "--pairs must be"},
 		{"--duration 1500ms", "whole seconds"},
@@ -80,14 +66,10 @@ func TestUsage(t *testing.T) {
 	} {
 		var out, err bytes.Buffer
 		code := run(t.Context(), strings.Fields(test.args), &out, &err)
-		if code != exitUsage || !strings.Contains(err.String(), test.want) || out.Len() > 0 {
+		if code != exitUsage || !strings.Contains(err.String(), test.want) || !strings.Contains(err.String(), "see --help") || out.Len() > 0 {
 			t.Errorf("%s: exit code %d, %q, want %d and %q", test.args, code, err.String(), exitUsage, test.want)
 		}
 	}
-}
-
-func TestHelp(t *testing.T) {
-	t.Parallel()
 	var out, err bytes.Buffer
 	if code := run(t.Context(), []string{"--help"}, &out, &err); code != exitHeld || err.Len() > 0 {
 		t.Errorf("exit code %d, %q", code, err.String())
@@ -100,114 +82,94 @@ func TestMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var out, err bytes.Buffer
 	code := run(t.Context(), nil, &out, &err)
-	for _, want := range []string{"find wrk: it is not installed", "apt-get install wrk nginx"} {
+	for _, want := range []string{`"wrk": executable file not found`, "apt-get install wrk nginx"} {
 		if code != exitFailed || !strings.Contains(err.String(), want) {
 			t.Errorf("exit code %d, %q, want %d and %q", code, err.String(), exitFailed, want)
 		}
 	}
 }
 
-// needPeers skips a test where the peers are not installed, and otherwise
-// returns the path of armrepro.
-func needPeers(t *testing.T) string {
-	t.Helper()
+func TestFind(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"configure arguments: --prefix=/usr/share/nginx --modules-path=/usr/lib/nginx/modules --with-compat": "/usr/lib/nginx/modules",
+		"configure arguments: --prefix=/usr/local/openresty/nginx --with-cc-opt=-O2":                         "/usr/local/openresty/nginx/modules",
+		"--modules-path=lib --prefix=/opt": "/opt/lib",
+		"":                                 "/usr/local/nginx/modules",
+	} {
+		if got := moduleDir(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if got := proxycheck.Hint(missing(context.Canceled)); !strings.Contains(got, "libnginx-mod-http-echo") {
+		t.Errorf("hint %q", got)
+	}
+}
+
+// TestMissed sets bounds that no latency can keep. Bytes must come out the same on
+// any machine, however busy.
+func TestMissed(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("skipped: it takes some seconds of load")
 	}
-	if _, err := findTools(t.Context()); err != nil {
-		t.Skipf("skipped: %v", err)
-	}
-	path, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// TestBytes measures what must come out the same on any machine, however busy.
-func TestBytes(t *testing.T) {
-	armrepro := needPeers(t)
+	needPeers(t)
 	var out, err bytes.Buffer
-	code := run(t.Context(), []string{"--armrepro", armrepro, "--only", "bytes", "--pairs", "1", "--duration", "1s"}, &out, &err)
-	if code != exitHeld {
-		t.Fatalf("exit code %d\n%s%s", code, out.String(), err.String())
-	}
-	if n := strings.Count(out.String(), "1.000–1.000  equal"); n != 2 {
-		t.Errorf("%d rows, want 2:\n%s", n, out.String())
-	}
-}
-
-// TestMissed sets a bound that nothing can keep.
-func TestMissed(t *testing.T) {
-	armrepro := needPeers(t)
-	var out, err bytes.Buffer
-	code := run(t.Context(), []string{"--armrepro", armrepro, "--only", "cost", "--pairs", "1", "--duration", "1s", "--slack", "0.001"}, &out, &err)
-	if code != exitMissed || strings.Count(out.String(), string(missed)) != 2 {
+	code := run(t.Context(), strings.Fields("--only latency,bytes --pairs 1 --duration 1s --slack 0.000001"), &out, &err)
+	if code != exitMissed || !strings.Contains(out.String(), string(missed)) || strings.Count(out.String(), "1.000–1.000  equal") != 2 {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), err.String())
+	}
+}
+
+// needPeers skips a test where the peers are not installed.
+func needPeers(t *testing.T) {
+	t.Helper()
+	if _, err := findTools(t.Context(), t.TempDir(), "not built"); err != nil {
+		t.Skipf("skipped: %v", err)
 	}
 }
 
 // TestInterrupt stops the program while load runs and looks for what is left.
 func TestInterrupt(t *testing.T) {
-	armrepro := needPeers(t)
-	tmp := t.TempDir()
-	mark := "PEERS_TEST_MARK=" + tmp
-	cmd := exec.Command("/proc/self/exe", "--armrepro", armrepro, "--only", "unpinned", "--pairs", "1", "--duration", "30s")
-	cmd.Env = append(os.Environ(), asPeers+"=1", "TMPDIR="+tmp, mark)
-	var out bytes.Buffer
-	var err lockedBuffer
-	cmd.Stdout, cmd.Stderr = &out, &err
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	deadline := time.Now().Add(3 * time.Minute)
-	for len(marked(mark, "wrk")) == 0 {
-		if time.Now().After(deadline) {
-			t.Fatalf("no load begins\n%s", err.String())
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || !strings.Contains(err.String(), "interrupted by interrupt") {
-		t.Errorf("exit code %d\n%s", code, err.String())
-	}
-	if left := marked(mark, ""); len(left) > 0 {
-		t.Errorf("still running: %q", left)
-	}
-	entries, readErr := os.ReadDir(tmp)
-	if readErr != nil || len(entries) > 0 {
-		t.Errorf("left behind: %v, %v", entries, readErr)
-	}
-}
-
-// marked lists the command lines of living processes that have mark in their
-// environment and begin with a program whose name ends with name.
-func marked(mark, name string) []string {
-	var found []string
-	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range environs {
-		env, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(env, []byte(mark)) {
-			continue
-		}
-		line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-		if program, _, _ := strings.Cut(string(line), "\x00"); strings.HasSuffix(program, name) {
-			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
-		}
-	}
-	return found
-}
-
-func TestInterrupted(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(&signalError{syscall.SIGTERM})
-	var out, err bytes.Buffer
-	if code := run(ctx, nil, &out, &err); code != exitInterrupted {
-		t.Errorf("exit code %d, %q", code, err.String())
+	needPeers(t)
+	// In place of armrepro, a generator that takes its time.
+	slow := filepath.Join(t.TempDir(), "slow")
+	if err := os.WriteFile(slow, []byte("#!/bin/sh\nexec sleep 60\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tmp := t.TempDir()
+	var output bytes.Buffer
+	child, err := process.Start(process.Config{
+		Path: process.Self, Args: []string{"--armrepro", slow, "--only", "straight"}, Stderr: &output,
+		Env: append(os.Environ(), asPeers+"=1", "TMPDIR="+tmp), DeathSignal: syscall.SIGTERM,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var servers []process.Proc
+	loading := func() error {
+		servers, err = process.Children(os.DirFS("/"), child.Pid())
+		if err != nil || len(servers) < 2 {
+			return exec.ErrNotFound
+		}
+		return nil
+	}
+	err = process.Poll(ctx, 5*time.Millisecond, loading)
+	if stopErr := child.Stop(syscall.SIGINT, time.Minute); err != nil || stopErr != nil {
+		t.Fatalf("%v, %v\n%s", err, stopErr, output.String())
+	}
+	if err := child.Err(); err == nil || err.Error() != "exit status 130" || !strings.Contains(output.String(), "interrupted: interrupt signal received") {
+		t.Errorf("%v\n%s", err, output.String())
+	}
+	for _, p := range servers {
+		if process.Running(os.DirFS("/"), p.PID) {
+			t.Errorf("still running: %+v", p)
+		}
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

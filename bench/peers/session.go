@@ -7,9 +7,9 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"time"
+	"slices"
+	"strings"
 
-	"armrepro/bench/fitness"
 	"armrepro/proxycheck/process"
 )
 
@@ -21,11 +21,16 @@ type session struct {
 	dir string
 	// openFiles is the limit on open files of every process here.
 	openFiles uint64
-	ephemeral portRange
+	// cpus are those that this process may use.
+	cpus []int
 	// rounds of MD5 are the proxy's work on each request.
 	rounds int
-	rows   []row
-	stderr io.Writer
+	// runs counts those of the generators.
+	runs int
+	// servers were started for the section at hand.
+	servers []*server
+	rows    []row
+	stderr  io.Writer
 }
 
 func (s *session) progress(format string, args ...any) {
@@ -38,35 +43,33 @@ func (s *session) skip(section, name, why string) {
 	s.rows = append(s.rows, row{section: section, name: name, verdict: skipped, note: why})
 }
 
-// comparePeers measures what the options ask for. What was measured is printed
+// comparePeers measures what the arguments ask for. What was measured is printed
 // even when something fails in between.
-func comparePeers(ctx context.Context, opts options, stdout, stderr io.Writer) (err error) {
-	s := &session{opts: opts, stderr: stderr}
-	if s.tools, err = findTools(ctx); err != nil {
-		return err
-	}
-	if s.openFiles, err = process.RaiseNoFile(); err != nil {
-		return err
-	}
-	if s.ephemeral, err = readPortRange(); err != nil {
+func comparePeers(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	s := &session{stderr: stderr}
+	if s.opts, err = parseOptions(args, stdout); err != nil {
 		return err
 	}
 	if s.dir, err = os.MkdirTemp("", "peers"); err != nil {
 		return fmt.Errorf("create temporary folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
-	if s.tools.armrepro = opts.armrepro; opts.armrepro == "" {
-		s.progress("building armrepro")
-		if s.tools.armrepro, err = buildArmrepro(ctx, s.dir); err != nil {
-			return err
-		}
-	}
-	busy, err := busyBefore(ctx)
+	load, err := process.ReadLine(os.DirFS("/"), "proc/loadavg")
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "wrk %s and nginx %s against armrepro; CPUs (%s): %d, of which %.1f were busy before the start\n\n",
-		s.tools.wrkVersion, s.tools.nginxVersion, runtime.GOARCH, runtime.NumCPU(), busy)
+	if s.tools, err = findTools(ctx, s.dir, s.opts.armrepro); err != nil {
+		return err
+	}
+	if s.openFiles, err = process.RaiseNoFile(); err != nil {
+		return err
+	}
+	if s.cpus, err = process.AllowedCPUs(os.DirFS("/")); err != nil {
+		return err
+	}
+	lastMinute, _, _ := strings.Cut(load, " ")
+	fmt.Fprintf(stdout, "wrk %s and nginx %s against armrepro; CPUs (%s): %d, load average before the start: %s\n\n",
+		s.tools.wrkVersion, s.tools.nginxVersion, runtime.GOARCH, runtime.NumCPU(), lastMinute)
 	err = s.measureAll(ctx)
 	if len(s.rows) > 0 {
 		err = errors.Join(err, writeTable(stdout, s.rows))
@@ -77,23 +80,16 @@ func comparePeers(ctx context.Context, opts options, stdout, stderr io.Writer) (
 // measureAll runs the sections. One that fails leaves the others as they are.
 func (s *session) measureAll(ctx context.Context) error {
 	var errs []error
-	for _, section := range sections() {
-		if !s.opts.wants(section.name) || ctx.Err() != nil {
+	for _, section := range sections {
+		if len(s.opts.only) > 0 && !slices.Contains(s.opts.only, section.name) || ctx.Err() != nil {
 			continue
 		}
-		// Each time, since the machine's speed moves.
-		if section.proxied {
-			if err := s.calibrate(ctx); err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", section.name, err))
-				continue
-			}
+		err := errors.Join(section.measure(s, ctx), s.stopServers(), process.SetAffinity(os.Getpid(), s.cpus))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", section.name, err))
 		}
-		errs = append(errs, section.run(s, ctx))
 	}
-	if ctx.Err() != nil {
-		errs = append(errs, context.Cause(ctx))
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, context.Cause(ctx))...); err != nil {
 		return err
 	}
 	return judge(s.rows)
@@ -106,37 +102,15 @@ func judge(rows []row) error {
 		if r.verdict != skipped {
 			measured++
 		}
-		if r.verdict.failed() {
+		if r.verdict == missed || r.verdict == failing {
 			failed++
 		}
 	}
-	switch {
-	case measured == 0:
+	if measured == 0 {
 		return errors.New("nothing could be measured here")
-	case failed > 0:
-		return &missedError{failed}
+	}
+	if failed > 0 {
+		return &codedError{exitMissed, fmt.Errorf("bounds missed: %d", failed)}
 	}
 	return nil
-}
-
-// busyBefore is how many cores are busy while nothing of the comparison runs.
-func busyBefore(ctx context.Context) (float64, error) {
-	const window = time.Second
-	root := os.DirFS("/")
-	before, err := fitness.ReadCPUTimes(root)
-	if err != nil {
-		return 0, err
-	}
-	begin := time.Now()
-	select {
-	case <-time.After(window):
-	case <-ctx.Done():
-		return 0, context.Cause(ctx)
-	}
-	after, err := fitness.ReadCPUTimes(root)
-	if err != nil {
-		return 0, err
-	}
-	used := after.Sub(before)
-	return (used.Busy + used.Steal).Seconds() / time.Since(begin).Seconds(), nil
 }

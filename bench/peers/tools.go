@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,111 +14,79 @@ import (
 
 // tools are the programs that are compared.
 type tools struct {
-	wrk, wrkVersion     string
-	nginx, nginxVersion string
+	wrk, wrkVersion, wrkScript string
+	nginx, nginxVersion        string
 	// echo and lua are the files of nginx's modules, in the order in which
 	// they are to be loaded.
 	echo, lua []string
 	armrepro  string
 }
 
-const installHint = `on Debian and its descendants:
-  apt-get install wrk nginx libnginx-mod-http-lua libnginx-mod-http-echo`
+func missing(err error) error {
+	return &proxycheck.HintError{Err: err, Advice: `on Debian and its descendants:
+  apt-get install wrk nginx libnginx-mod-http-lua libnginx-mod-http-echo`}
+}
 
-// findTools finds the peers. What is missing is an error with a hint.
-func findTools(ctx context.Context) (tools, error) {
-	var t tools
-	var missing []error
-	for name, path := range map[string]*string{"wrk": &t.wrk, "nginx": &t.nginx} {
-		found, err := lookPath(name)
-		if err != nil {
-			missing = append(missing, fmt.Errorf("find %s: it is not installed", name))
-		}
-		*path = found
+// findTools finds the peers, and builds armrepro in dir unless it is given. What is
+// missing is an error with a hint.
+func findTools(ctx context.Context, dir, armrepro string) (t tools, err error) {
+	if t.wrk, err = lookPath("wrk"); err == nil {
+		t.nginx, err = lookPath("nginx")
 	}
-	if err := errors.Join(missing...); err != nil {
-		return tools{}, &proxycheck.HintError{Err: err, Advice: installHint}
+	if err != nil {
+		return t, missing(fmt.Errorf("find peers: %w", err))
 	}
 	// wrk prints its version with exit code 1, among its usage.
-	text, _ := exec.CommandContext(ctx, t.wrk, "-v").CombinedOutput()
-	t.wrkVersion = parseWrkVersion(string(text))
-	text, err := exec.CommandContext(ctx, t.nginx, "-V").CombinedOutput()
+	usage, _ := exec.CommandContext(ctx, t.wrk, "-v").CombinedOutput()
+	build, err := exec.CommandContext(ctx, t.nginx, "-V").CombinedOutput()
 	if err != nil {
-		return tools{}, fmt.Errorf("read configuration of nginx: %w: %s", err, strings.TrimSpace(string(text)))
+		return t, fmt.Errorf("read configuration of nginx: %w: %s", err, strings.TrimSpace(string(build)))
 	}
-	build := parseNginxBuild(string(text))
-	t.nginxVersion = build.version
-	if t.echo, err = modules(build.modules, "ngx_http_echo_module.so"); err != nil {
-		return tools{}, err
+	const unknown = "of unknown version"
+	t.wrkVersion = find(`(?m)^wrk (?:debian/)?(\S+)`, string(usage), unknown)
+	t.nginxVersion = find(`(?m)^nginx version: [^/\s]*/(\S+)`, string(build), unknown)
+	modules := moduleDir(string(build))
+	t.echo = []string{filepath.Join(modules, "ngx_http_echo_module.so")}
+	t.lua = []string{filepath.Join(modules, "ndk_http_module.so"), filepath.Join(modules, "ngx_http_lua_module.so")}
+	for _, module := range append(t.echo, t.lua...) {
+		if _, err := os.Stat(module); err != nil {
+			return t, missing(fmt.Errorf("find module of nginx: %w", err))
+		}
 	}
-	t.lua, err = modules(build.modules, "ndk_http_module.so", "ngx_http_lua_module.so")
+	t.wrkScript = filepath.Join(dir, "done.lua")
+	if err := os.WriteFile(t.wrkScript, []byte(wrkScript), 0o600); err != nil {
+		return t, fmt.Errorf("write script for wrk: %w", err)
+	}
+	if t.armrepro = armrepro; armrepro == "" {
+		t.armrepro, err = buildArmrepro(ctx, dir)
+	}
 	return t, err
 }
 
 // lookPath finds a program as the shell does, and where Debian keeps servers,
 // which PATH leaves out for users other than root.
 func lookPath(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	if err == nil {
+	if path, err := exec.LookPath("/usr/sbin/" + name); err == nil {
 		return path, nil
 	}
-	return exec.LookPath("/usr/sbin/" + name)
+	return exec.LookPath(name)
 }
 
-var wrkVersion = regexp.MustCompile(`(?m)^wrk (\S+)`)
-
-// parseWrkVersion reads what wrk -v prints; unknown if it is something else.
-func parseWrkVersion(text string) string {
-	if m := wrkVersion.FindStringSubmatch(text); m != nil {
-		return strings.TrimPrefix(m[1], "debian/")
+// find is what the group of pattern matches in text, or otherwise.
+func find(pattern, text, otherwise string) string {
+	if m := regexp.MustCompile(pattern).FindStringSubmatch(text); m != nil {
+		return m[1]
 	}
-	return unknown
+	return otherwise
 }
 
-const unknown = "of unknown version"
-
-// nginxBuild is what nginx tells about itself.
-type nginxBuild struct {
-	version string
-	// modules is the folder of its modules.
-	modules string
-}
-
-var (
-	nginxVersion = regexp.MustCompile(`(?m)^nginx version: [^/\s]*/(\S+)`)
-	nginxPrefix  = regexp.MustCompile(`--prefix=(\S+)`)
-	nginxModules = regexp.MustCompile(`--modules-path=(\S+)`)
-)
-
-// parseNginxBuild reads what nginx -V prints.
-func parseNginxBuild(text string) nginxBuild {
-	b := nginxBuild{version: unknown, modules: "modules"}
-	if m := nginxVersion.FindStringSubmatch(text); m != nil {
-		b.version = m[1]
+// moduleDir is the folder of nginx's modules, from what nginx -V prints.
+func moduleDir(text string) string {
+	dir := find(`--modules-path=(\S+)`, text, "modules")
+	if filepath.IsAbs(dir) {
+		return dir
 	}
-	prefix := "/usr/local/nginx"
-	if m := nginxPrefix.FindStringSubmatch(text); m != nil {
-		prefix = m[1]
-	}
-	if m := nginxModules.FindStringSubmatch(text); m != nil {
-		b.modules = m[1]
-	}
-	if !filepath.IsAbs(b.modules) {
-		b.modules = filepath.Join(prefix, b.modules)
-	}
-	return b
-}
-
-// modules are the paths of nginx's modules with the given names.
-func modules(dir string, names ...string) ([]string, error) {
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = filepath.Join(dir, name)
-		if _, err := os.Stat(paths[i]); err != nil {
-			return nil, &proxycheck.HintError{Err: fmt.Errorf("find module of nginx: %w", err), Advice: installHint}
-		}
-	}
-	return paths, nil
+	return filepath.Join(find(`--prefix=(\S+)`, text, "/usr/local/nginx"), dir)
 }
 
 // buildArmrepro builds the program as the Makefile does and returns its path.

@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"armrepro/upstream"
 	"armrepro/upstream/eventloop"
 )
 
@@ -18,17 +23,12 @@ const bareCommand = "bare-server"
 // bareAnswer is what nginx answers for the published benchmarks, at one moment.
 const bareAnswer = "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Mon, 05 Jan 2026 00:00:00 GMT\r\n" +
 	"Content-Type: text/plain\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n" +
-	"a\r\n" + answerBody + "\r\n0\r\n\r\n"
+	"a\r\n" + upstream.Body + "\r\n0\r\n\r\n"
 
-// startBare starts the bare server.
-func startBare(ctx context.Context, at ...string) (*server, error) {
-	return startSelf(ctx, bareCommand, at...)
-}
-
-// serveBare answers whatever it reads with the same bytes, on one thread: the
-// least that a server of three system calls a request costs on this machine. It
-// shows what part of the upstream's cost is the kernel's.
-func serveBare(ctx context.Context, listeners []net.Listener) error {
+// serveBare answers whatever it reads at the addresses with the same bytes, on one
+// thread, until ctx ends: the least that a server of three system calls a request
+// costs on this machine. It shows what part of the upstream's cost is the kernel's.
+func serveBare(ctx context.Context, at []string) error {
 	events, err := eventloop.New()
 	if err != nil {
 		return err
@@ -36,7 +36,12 @@ func serveBare(ctx context.Context, listeners []net.Listener) error {
 	defer events.Close()
 	const tick = 100 * time.Millisecond
 	listening := map[int]bool{}
-	for _, ln := range listeners {
+	for _, address := range at {
+		ln, err := net.Listen("tcp", address)
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		defer ln.Close()
 		// A duplicate of the descriptor, which the runtime does not wait for.
 		file, err := ln.(*net.TCPListener).File()
 		if err != nil {
@@ -57,12 +62,9 @@ func serveBare(ctx context.Context, listeners []net.Listener) error {
 		}
 		for i := range n {
 			fd := int(events.Event(i).Token)
-			if listening[fd] {
-				err = acceptBare(events, fd)
-			} else {
+			if !listening[fd] {
 				answerBare(fd, buf, answer)
-			}
-			if err != nil {
+			} else if err := acceptBare(events, fd); err != nil {
 				return err
 			}
 		}
@@ -93,4 +95,33 @@ func answerBare(fd int, buf, answer []byte) {
 		// So short an answer always fits into an idle socket.
 		_, _ = eventloop.Write(fd, answer)
 	}
+}
+
+// slowLatency is the latency injected into request n. Latencies are log-normal, as
+// those of real servers roughly are, without steps at whose edge a percentile would
+// jump: the median is 2 ms, p90 3.8 ms, p99 6.4 ms. Multiples of the golden ratio
+// spread the ranks evenly over any stretch of requests.
+func slowLatency(n uint64) time.Duration {
+	const median, sigma = float64(2 * time.Millisecond), 0.5
+	_, rank := math.Modf((float64(n) + 0.5) * math.Phi)
+	return time.Duration(median * math.Exp(sigma*math.Sqrt2*math.Erfinv(2*rank-1)))
+}
+
+// startSlow answers in this process, which does nothing else meanwhile.
+func startSlow() (address string, stop func(), err error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fmt.Errorf("listen: %w", err)
+	}
+	var requests atomic.Uint64
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		// The kernel's timer, since Go's wakes up to a millisecond late.
+		// Signals of Go's scheduler interrupt it.
+		left := unix.NsecToTimespec(slowLatency(requests.Add(1)).Nanoseconds())
+		for unix.Nanosleep(&left, &left) == unix.EINTR {
+		}
+		_, _ = io.WriteString(w, upstream.Body)
+	})}
+	go func() { _ = server.Serve(ln) }()
+	return ln.Addr().String(), func() { server.Close() }, nil
 }
