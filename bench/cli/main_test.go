@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,6 +32,11 @@ func TestMain(m *testing.M) {
 	apisixtest.Main()
 	if os.Getenv(asArmrepro) != "" {
 		asProgram()
+	}
+	if signal.Ignored(syscall.SIGHUP) {
+		// Under nohup the programs of the tests would ignore it too; a handler
+		// is not inherited.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	// Most of a test is waiting.
 	if err := flag.Set("test.parallel", "8"); err != nil {
