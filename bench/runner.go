@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -18,6 +19,9 @@ type Gateway interface {
 	URL() string
 	// Apply makes a scenario's route live and proves it.
 	Apply(ctx context.Context, s Scenario) error
+	// Counted waits until the metric shows at least so many requests of the
+	// routes applied.
+	Counted(ctx context.Context, metric string, requests uint64) error
 	// Workers lists the pids of its workers, sorted; an error where they
 	// cannot be seen.
 	Workers() ([]int, error)
@@ -75,10 +79,23 @@ type Config struct {
 const controlLimit = 10 * time.Second
 
 // Measure runs every scenario and then the control, and fills in result as it
-// goes: what is in it when an error is returned was measured.
+// goes: what is in it when an error is returned was measured. The gateway's
+// metrics come last, since they lag.
 func Measure(ctx context.Context, cfg Config, result *Result) error {
-	r := &runner{Config: cfg, result: result}
-	for _, s := range cfg.Scenarios {
+	r := &runner{Config: cfg, result: result, counts: map[string]uint64{}}
+	err := r.loads(ctx)
+	if err == nil {
+		err = r.checkCounts(ctx)
+	}
+	if err != nil && len(r.counts) > 0 {
+		result.unchecked(MetricMissed, "the measurement ended before it read the gateway's metrics")
+	}
+	return err
+}
+
+// loads runs every scenario and then the control.
+func (r *runner) loads(ctx context.Context) error {
+	for _, s := range r.Scenarios {
 		if err := r.scenario(ctx, s); err != nil {
 			return fmt.Errorf("scenario %s: %w", s.Name, err)
 		}
@@ -90,6 +107,10 @@ func Measure(ctx context.Context, cfg Config, result *Result) error {
 type runner struct {
 	Config
 	result *Result
+	// metric is what has to count the requests of the scenario that is being
+	// measured; counts holds how many each has to have counted.
+	metric string
+	counts map[string]uint64
 }
 
 // scenario applies a scenario, warms up and measures.
@@ -97,6 +118,7 @@ func (r *runner) scenario(ctx context.Context, s Scenario) error {
 	if err := r.Gateway.Apply(ctx, s); err != nil {
 		return err
 	}
+	r.metric = s.Expect.Metric
 	m := &measuring{runner: r, title: s.Title, target: r.Gateway.URL() + s.Path, workers: r.countWorkers()}
 	if warmup := seconds(r.Settings.WarmupS); warmup > 0 {
 		if _, err := r.load(ctx, s.Title+", warm-up", r.loadConfig(m.target, warmup, r.Settings.Rate), nil); err != nil {
@@ -185,6 +207,7 @@ func (m *measuring) sweep(ctx context.Context) error {
 
 // control loads the upstream directly.
 func (r *runner) control(ctx context.Context) error {
+	r.metric = ""
 	lasts := min(seconds(r.Settings.DurationS), controlLimit)
 	run, err := r.load(ctx, "without the gateway", r.loadConfig(r.UpstreamURL, lasts, 0), []int{})
 	r.result.Control = run
@@ -206,6 +229,24 @@ func (r *runner) loadConfig(url string, lasts time.Duration, rate float64) load.
 	}
 }
 
+// checkCounts makes sure that the gateway has counted what the scenarios required
+// it to: the plugin that counts ran for every request of theirs.
+func (r *runner) checkCounts(ctx context.Context) error {
+	for _, metric := range slices.Sorted(maps.Keys(r.counts)) {
+		err := r.Gateway.Counted(ctx, metric, r.counts[metric])
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			r.result.Warn(Warning{
+				Code: MetricMissed, Invalid: true, Text: err.Error(),
+				Hint: "see the gateway's logs/error.log: the prometheus plugin did not run for every request",
+			})
+		}
+	}
+	return nil
+}
+
 // load loads once and returns what it measured, also when it was interrupted;
 // nil if there is nothing. No workers are those of no gateway, nil ones unseen.
 func (r *runner) load(ctx context.Context, phase string, cfg load.Config, workers []int) (*Run, error) {
@@ -221,6 +262,9 @@ func (r *runner) load(ctx context.Context, phase string, cfg load.Config, worker
 	if err != nil && run.Seconds == 0 {
 		r.Progress.End(nil)
 		return nil, cause(ctx, err)
+	}
+	if r.metric != "" {
+		r.counts[r.metric] += run.Requests
 	}
 	run.Cut = err != nil && run.Seconds < cfg.Duration.Seconds()
 	run.UpstreamAnswers = difference(answered, r.answered())

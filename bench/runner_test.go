@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"armrepro/bench/fitness"
 	"armrepro/bench/load"
 	"armrepro/proxycheck/process"
 )
@@ -20,6 +21,7 @@ type fakeGateway struct {
 	workers    [][]int // one answer after the other, the last one again
 	workersErr error
 	applyErr   error
+	countedErr error
 }
 
 func (g *fakeGateway) URL() string { return "http://127.0.0.1:9080" }
@@ -27,6 +29,11 @@ func (g *fakeGateway) URL() string { return "http://127.0.0.1:9080" }
 func (g *fakeGateway) Apply(_ context.Context, s Scenario) error {
 	*g.log = append(*g.log, "apply "+s.Name)
 	return g.applyErr
+}
+
+func (g *fakeGateway) Counted(_ context.Context, metric string, requests uint64) error {
+	*g.log = append(*g.log, fmt.Sprintf("%s counted %d", metric, requests))
+	return g.countedErr
 }
 
 func (g *fakeGateway) Workers() ([]int, error) {
@@ -147,6 +154,46 @@ func TestMeasureOrder(t *testing.T) {
 	}
 	if result.Control.CPU.Gateway != nil {
 		t.Error("the control run has CPU of a gateway that it does not load")
+	}
+}
+
+// TestMetric has the gateway count all requests of the scenarios that require it,
+// the warm-up's too, and no others.
+func TestMetric(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name       string
+		countedErr error
+		failAt     int
+		want       string // the last entry
+		verdict    Verdict
+		unchecked  string
+	}{
+		{"counted", nil, 0, "apisix_http_status counted 3000", Valid, ""},
+		{"missed", errors.New("it counted 2"), 0, "apisix_http_status counted 3000", Invalid, ""},
+		{"ended early", nil, 7, "load http://127.0.0.1:1980/hello for 10s", Interrupted, MetricMissed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var log []string
+			cfg, gateway, generator := testConfig(&log)
+			cfg.Scenarios[1].Expect.Metric = "apisix_http_status"
+			gateway.countedErr = tt.countedErr
+			generator.failAt, generator.err = tt.failAt, errors.New("it broke")
+			result := &Result{Settings: cfg.Settings, Verdict: Valid}
+			if err := Measure(t.Context(), cfg, result); (err != nil) != (tt.failAt > 0) {
+				t.Errorf("error %v", err)
+			}
+			if last := log[len(log)-1]; last != tt.want {
+				t.Errorf("it did %q last, want %q", last, tt.want)
+			}
+			if got := result.Standing(); tt.verdict != Interrupted && got != tt.verdict {
+				t.Errorf("verdict %s, want %s", got, tt.verdict)
+			}
+			if found := slices.ContainsFunc(result.Unchecked, func(u fitness.Unchecked) bool { return u.Code == MetricMissed }); found != (tt.unchecked != "") {
+				t.Errorf("unchecked: %v", result.Unchecked)
+			}
+		})
 	}
 }
 

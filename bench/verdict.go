@@ -28,6 +28,7 @@ const (
 	ShortRun         = "short-run"         // below invalidSeconds invalid
 	OneRun           = "one-run"           // one run shows no spread
 	RunsDiffer       = "spread"            // the runs differ; with two far apart disturbed
+	MetricMissed     = "metric-missed"     // the gateway's metric counted fewer requests; invalid
 	ManyReconnects   = "many-reconnects"   // far more than nginx makes necessary
 	KeepalivePool    = "keepalive-pool"    // more connections than the gateway keeps to an upstream
 )

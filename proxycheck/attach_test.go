@@ -316,13 +316,15 @@ func TestAttachWithoutMetrics(t *testing.T) {
 	t.Parallel()
 	cfg := startAPISIX(t, "3.18.0", "").config(t)
 	cfg.PrometheusURL = baseURL(freePort(t))
-	cfg.Timeouts.Metric = 300 * time.Millisecond
 	gw, err := Attach(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer gw.Close()
 	if err := gw.Apply(t.Context(), pluginRoute(startUpstream(t))); err != nil {
+		t.Fatal(err)
+	}
+	if err := gw.Counted(t.Context(), statusMetric, 1); err != nil {
 		t.Fatal(err)
 	}
 	w := gw.(Warner).Warnings()

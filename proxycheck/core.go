@@ -156,12 +156,7 @@ func (c *core) makeLive(ctx context.Context, r Route) error {
 		return err
 	}
 	c.log.Debug().Str("path", r.Path).Str("route", c.routeID).Msg("route is live")
-	if r.Metric == "" {
-		return nil
-	}
-	metricCtx, cancelMetric := context.WithTimeout(ctx, c.timeouts.Metric)
-	defer cancelMetric()
-	return c.proveMetric(metricCtx, r.Metric)
+	return nil
 }
 
 // put puts the route. From the first time on there may be one to remove.
@@ -181,12 +176,18 @@ func (c *core) put(ctx context.Context, r Route) error {
 	return nil
 }
 
-// proveMetric waits until the route's metric counts.
-func (c *core) proveMetric(ctx context.Context, metric string) error {
-	if v, err := ParseVersion(c.info.Version); err == nil && c.info.Name == apisixName && v.Compare(Version{3, 14, 0}) >= 0 {
-		c.log.Info().Str("metric", metric).Msg("waiting for the route in the metrics, which this APISIX recomputes every 15 s")
+// Counted waits until the metric has counted the requests. It belongs after the
+// load: from 3.14 APISIX recomputes its metrics only every 15 s.
+func (c *core) Counted(ctx context.Context, metric string, requests uint64) error {
+	if isClosed(c.done) {
+		return c.ended()
 	}
-	err := c.prove.metric(ctx, metric, c.routeID)
+	ctx, cancel := c.whileAlive(ctx)
+	defer cancel()
+	ctx, cancelMetric := context.WithTimeout(ctx, c.timeouts.Metric)
+	defer cancelMetric()
+	c.log.Info().Str("metric", metric).Uint64("requests", requests).Msg("waiting for the metric to count the requests")
+	err := c.prove.counted(ctx, metric, c.routeID, requests)
 	if err == nil || !c.metricOptional || ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return err
 	}

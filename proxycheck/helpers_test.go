@@ -146,13 +146,15 @@ func plainRoute(upstream string) Route {
 	}
 }
 
+// statusMetric counts the requests of pluginRoute.
+const statusMetric = "apisix_http_status"
+
 func pluginRoute(upstream string) Route {
 	return Route{
 		Path:        "/hello",
 		Body:        fmt.Appendf(nil, `{"uri":"/hello","plugins":{"limit-count":{"count":2000000000000,"time_window":60,"rejected_code":503,"key":"remote_addr"},"prometheus":{}},"upstream":{"type":"roundrobin","nodes":{%q:1}}}`, upstream),
 		WantBody:    upstreamBody,
 		WantHeaders: []string{"X-RateLimit-Limit", "X-RateLimit-Remaining"},
-		Metric:      "apisix_http_status",
 	}
 }
 

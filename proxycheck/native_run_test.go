@@ -38,15 +38,13 @@ func TestNativeRoutes(t *testing.T) {
 				return r
 			},
 		},
-		{name: "no such metric", route: func(r Route) Route { r.Metric = "apisix_nothing"; return r }, want: "there is no metric apisix_nothing"},
-		{name: "metric of no plugin", route: func(r Route) Route { r.Metric = "apisix_http_status"; return r }, want: "apisix_http_status"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := nativeIn(t, "3.18.0", tt.fault)
 			cfg.Etcd = etcdAt(startEtcd(t))
 			if tt.want != "" {
-				cfg.Timeouts = Timeouts{Route: time.Second, Metric: time.Second}
+				cfg.Timeouts = Timeouts{Route: time.Second}
 			}
 			gw, err := StartNative(t.Context(), cfg)
 			if err != nil {
@@ -80,20 +78,42 @@ func TestNativeRoutes(t *testing.T) {
 }
 
 // The metrics of newer releases are recomputed now and then.
-func TestNativeLateMetric(t *testing.T) {
+func TestNativeMetric(t *testing.T) {
 	t.Parallel()
-	cfg := nativeIn(t, "3.18.0", "metrics-every=700ms")
-	cfg.Etcd = etcdAt(startEtcd(t))
-	gw, err := StartNative(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer gw.Close()
-	if _, err := http.Get(baseURL(cfg.Ports.Prometheus) + "/apisix/prometheus/metrics"); err != nil {
-		t.Fatal(err)
-	}
-	if err := gw.Apply(t.Context(), pluginRoute(startUpstream(t))); err != nil {
-		t.Error(err)
+	for _, tt := range []struct {
+		name, fault, metric string
+		route               func(upstream string) Route
+		requests            uint64
+		want                string
+	}{
+		{"late", "metrics-every=700ms", statusMetric, pluginRoute, 5, ""},
+		{"too few", "", statusMetric, pluginRoute, 1e6, "not 1000000"},
+		{"no such metric", "", "apisix_nothing", pluginRoute, 1, "there is no metric apisix_nothing"},
+		{"no plugin", "", statusMetric, plainRoute, 1, statusMetric},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := nativeIn(t, "3.18.0", tt.fault)
+			cfg.Etcd = etcdAt(startEtcd(t))
+			if tt.want != "" {
+				cfg.Timeouts = Timeouts{Metric: time.Second}
+			}
+			gw, err := StartNative(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer gw.Close()
+			if _, err := http.Get(baseURL(cfg.Ports.Prometheus) + "/apisix/prometheus/metrics"); err != nil {
+				t.Fatal(err)
+			}
+			if err := gw.Apply(t.Context(), tt.route(startUpstream(t))); err != nil {
+				t.Fatal(err)
+			}
+			err = gw.Counted(t.Context(), tt.metric, tt.requests)
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("error %v, want %q in it", err, tt.want)
+			}
+		})
 	}
 }
 

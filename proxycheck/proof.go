@@ -3,11 +3,13 @@ package proxycheck
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -117,21 +119,29 @@ func (p *prover) get(ctx context.Context, path string) (*answer, error) {
 // costs the gateway much more than a request. 3.x recomputes them every 15 s.
 const metricEvery = 250 * time.Millisecond
 
-// metric polls the prometheus endpoint until the metric counts the route.
-func (p *prover) metric(ctx context.Context, name, routeID string) error {
+// counted polls the prometheus endpoint until the metric has counted at least so
+// many requests of the route. An endpoint that isn't there is not awaited.
+func (p *prover) counted(ctx context.Context, name, routeID string, requests uint64) error {
 	err := process.Poll(ctx, metricEvery, func() error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.metrics, nil)
 		if err != nil {
 			return process.Permanent(err)
 		}
 		ans, err := fetch(p.client, req)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return process.Permanent(err)
+		}
 		if err != nil {
 			return err
 		}
 		if ans.status != http.StatusOK {
-			return fmt.Errorf("%s: status %d: %s", p.metrics, ans.status, adminMessage(ans))
+			return process.Permanent(fmt.Errorf("%s: status %d: %s", p.metrics, ans.status, adminMessage(ans)))
 		}
-		return checkMetric(ans.body, name, routeID)
+		have, err := countOf(ans.body, name, routeID)
+		if err == nil && !(have >= float64(requests)) { // nor if it is NaN
+			err = fmt.Errorf("the metric %s has counted %.0f requests of the route %s, not %d", name, have, routeID, requests)
+		}
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the metric %s to count: %w", name, err)
@@ -139,27 +149,27 @@ func (p *prover) metric(ctx context.Context, name, routeID string) error {
 	return nil
 }
 
-// checkMetric looks in the text format for a sample of the metric above zero
-// whose route label is routeID.
-func checkMetric(text []byte, name, routeID string) error {
+// countOf is the sum of the metric's samples in the text format whose route label
+// is routeID.
+func countOf(text []byte, name, routeID string) (float64, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
-		return fmt.Errorf("read the metrics: %w", err)
+		return 0, fmt.Errorf("read the metrics: %w", err)
 	}
 	family, ok := families[name]
 	if !ok {
-		return fmt.Errorf("there is no metric %s", name)
+		return 0, fmt.Errorf("there is no metric %s", name)
 	}
+	var count float64
 	for _, m := range family.GetMetric() {
-		ours := slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool {
+		if slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool {
 			return l.GetName() == "route" && l.GetValue() == routeID
-		})
-		if ours && sampleValue(m) > 0 {
-			return nil
+		}) {
+			count += sampleValue(m)
 		}
 	}
-	return fmt.Errorf("the metric %s has no count for the route %s", name, routeID)
+	return count, nil
 }
 
 func sampleValue(m *dto.Metric) float64 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestCheckMetric(t *testing.T) {
+func TestCountOf(t *testing.T) {
 	t.Parallel()
 	// As 2.15.0 and 3.18.0 print them.
 	const metrics = `# HELP apisix_http_status HTTP status codes per service in APISIX
@@ -22,34 +22,37 @@ apisix_http_latency_count{type="apisix",route="1",service="",consumer="",node="1
 apisix_g{route="1"} 2
 apisix_u{route="1"} 2
 `
-	for _, tt := range []struct{ text, name, route, want string }{
-		{metrics, "apisix_http_status", "1", ""},
-		{metrics, "apisix_http_latency", "1", ""},
-		{metrics, "apisix_g", "1", ""},
-		{metrics, "apisix_u", "1", ""},
-		{metrics, "apisix_http_status", "idle", "has no count for the route idle"},
-		{metrics, "apisix_http_status", "2", "has no count for the route 2"},
-		{metrics, "apisix_bandwidth", "1", "there is no metric apisix_bandwidth"},
-		{"", "apisix_http_status", "1", "there is no metric"},
-		{"<html>", "apisix_http_status", "1", "read the metrics"},
+	for _, tt := range []struct {
+		text, name, route string
+		count             float64
+		want              string
+	}{
+		{metrics, "apisix_http_status", "1", 3, ""},
+		{metrics, "apisix_http_latency", "1", 1, ""},
+		{metrics, "apisix_g", "1", 2, ""},
+		{metrics, "apisix_u", "1", 2, ""},
+		{metrics, "apisix_http_status", "idle", 0, ""},
+		{metrics, "apisix_http_status", "2", 0, ""},
+		{metrics, "apisix_bandwidth", "1", 0, "there is no metric apisix_bandwidth"},
+		{"", "apisix_http_status", "1", 0, "there is no metric"},
+		{"<html>", "apisix_http_status", "1", 0, "read the metrics"},
 	} {
-		err := checkMetric([]byte(tt.text), tt.name, tt.route)
-		if tt.want == "" {
-			if err != nil {
-				t.Errorf("%s of %s: %v", tt.name, tt.route, err)
-			}
-		} else if err == nil || !strings.Contains(err.Error(), tt.want) {
+		count, err := countOf([]byte(tt.text), tt.name, tt.route)
+		if count != tt.count {
+			t.Errorf("%s of %s: %g, want %g", tt.name, tt.route, count, tt.count)
+		}
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s of %s: %v, want %q in it", tt.name, tt.route, err, tt.want)
 		}
 	}
 }
 
-func FuzzCheckMetric(f *testing.F) {
+func FuzzCountOf(f *testing.F) {
 	f.Add([]byte("# TYPE m counter\nm{route=\"1\"} 1\n"))
 	f.Add([]byte("# TYPE m summary\nm_count{route=\"1\"} 1\n"))
 	f.Add([]byte("m{route=\"1\"} NaN\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if checkMetric(text, "m", "1") == nil && !strings.Contains(string(text), "m") {
+		if count, _ := countOf(text, "m", "1"); count > 0 && !strings.Contains(string(text), "m") {
 			t.Errorf("found m in %q", text)
 		}
 	})

@@ -18,6 +18,9 @@ type Gateway interface {
 	// data plane until the route answers as it should several times in a
 	// row.
 	Apply(ctx context.Context, route Route) error
+	// Counted waits until the gateway's prometheus endpoint shows that metric
+	// has counted at least so many requests of the routes that were applied.
+	Counted(ctx context.Context, metric string, requests uint64) error
 	// Workers lists the pids of its worker processes, sorted; an error where
 	// they cannot be seen.
 	Workers() ([]int, error)
@@ -55,9 +58,6 @@ type Route struct {
 	WantHeaders []string
 	// WithoutHeaders must be absent: left over from another scenario.
 	WithoutHeaders []string
-	// Metric, if set, is a metric that has to appear on the gateway's
-	// prometheus endpoint with this route's label.
-	Metric string
 }
 
 // HintError is an error with a line for the user on what to do about it.

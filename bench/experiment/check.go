@@ -44,6 +44,11 @@ func (c *conductor) proveRoutes(ctx context.Context) error {
 		if err := gateway.Apply(ctx, s); err != nil {
 			return fmt.Errorf("scenario %s: %w", s.Name, err)
 		}
+		if metric := s.Expect.Metric; metric != "" {
+			if err := gateway.Counted(ctx, metric, 1); err != nil {
+				return fmt.Errorf("scenario %s: %w", s.Name, err)
+			}
+		}
 		c.routes = append(c.routes, s.Name)
 		c.log.Info().Str("scenario", s.Name).Msg("route is live")
 	}

@@ -138,7 +138,6 @@ func (g benchGateway) Apply(ctx context.Context, s bench.Scenario) error {
 		WantBody:       s.Expect.Body,
 		WantHeaders:    s.Expect.Headers,
 		WithoutHeaders: s.Expect.AbsentHeaders,
-		Metric:         s.Expect.Metric,
 	})
 }
 
