@@ -135,7 +135,6 @@ func (p Program) newRoot() *cobra.Command {
 	root.SetVersionTemplate(versionLine(p.Version))
 	root.SetHelpFunc(printHelp)
 	root.SetFlagErrorFunc(flagError)
-	cobra.EnableCommandSorting = false
 	root.AddCommand(
 		newRun(p.tool()), newCheck(p.tool()), newLoad(), newUpstream(), newEtcd(), newGateway(p.Version),
 		newMachine(), newReport(), newVersion(p.Version),
@@ -147,6 +146,9 @@ func (p Program) newRoot() *cobra.Command {
 	describeCompletion(root)
 	return root
 }
+
+// Help lists the commands in the order in which they were added.
+func init() { cobra.EnableCommandSorting = false }
 
 func (p Program) tool() bench.Tool { return bench.Tool{Name: "armrepro", Version: p.Version} }
 
