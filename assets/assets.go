@@ -13,6 +13,9 @@ var scenarios embed.FS
 //go:embed armrepro-v1.schema.json
 var resultSchema []byte
 
+//go:embed emptyproxy.conf
+var emptyProxy []byte
+
 //go:embed reference-results.csv
 var referenceResults []byte
 
@@ -30,6 +33,10 @@ func ScenarioNames() []string {
 func Scenario(name string) ([]byte, error) {
 	return scenarios.ReadFile("scenarios/" + name + ".yaml")
 }
+
+// EmptyProxy returns a template (text/template) for the nginx.conf of a proxy that
+// does nothing but pass requests on.
+func EmptyProxy() []byte { return slices.Clone(emptyProxy) }
 
 // ResultSchema returns the JSON Schema (draft 2020-12) of a saved result.
 func ResultSchema() []byte { return slices.Clone(resultSchema) }

@@ -3,16 +3,21 @@ package bench
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // judge looks at runs and warns once of each code, with the name of the run.
 type judge struct {
 	*Result
 	name string
-	seen map[string]bool
+	// connections are those of the runs.
+	connections int
+	seen        map[string]bool
 }
 
-func (r *Result) newJudge(name string) judge { return judge{r, name, map[string]bool{}} }
+func (r *Result) newJudge(name string) judge {
+	return judge{r, name, r.Settings.Connections, map[string]bool{}}
+}
 
 // warn adds w with its text.
 func (j judge) warn(w Warning, format string, args ...any) {
@@ -37,6 +42,7 @@ func (j judge) judgeClosed(run *Run) {
 	// At a fixed rate the gateway is meant to have time left.
 	if run.Rate == 0 && run.Requests > 0 {
 		j.judgeIdle(run)
+		j.judgeWorkers(run)
 		j.judgeCeiling(run)
 	}
 }
@@ -79,7 +85,7 @@ func (j judge) judgeUpstream(run *Run) {
 		}, "armrepro's upstream gave only %d of %d answers", given, good)
 	}
 	// Requests under way at the end, and those that were sent again.
-	most := run.Requests + uint64(j.Settings.Connections) + run.Reconnects + run.Errors.Total()
+	most := run.Requests + uint64(j.connections) + run.Reconnects + run.Errors.Total()
 	if float64(given) > (1+otherUse)*float64(most) {
 		j.warn(Warning{Code: UpstreamShared, Hint: "stop whatever else sends requests to the upstream's port, such as a mirroring plugin"},
 			"the upstream gave %d answers to %d requests, so something else sends it requests", given, run.Requests)
@@ -114,7 +120,7 @@ func (j judge) judgeLoad(run *Run) {
 		j.judgeRate(run)
 		return
 	}
-	n := float64(j.Settings.Connections)
+	n := float64(j.connections)
 	if run.Latency.Mean == nil || run.Seconds < littleSeconds || float64(run.Requests) < littleRounds*n {
 		return
 	}
@@ -145,7 +151,7 @@ func (j judge) judgeCeiling(run *Run) {
 func (r *Result) workers() float64 { return float64(known(r.Gateway.Workers)) }
 
 // known is *v, or 0 if that is unknown.
-func known[T int | float64](v *T) T {
+func known[T int | uint64 | float64](v *T) T {
 	if v == nil {
 		return 0
 	}
@@ -161,6 +167,19 @@ func (j judge) judgeIdle(run *Run) {
 	if used := *run.CPU.Gateway + known(run.CPU.GatewayWait); used/n < idleLimit {
 		j.warn(Warning{Code: GatewayIdle, Invalid: true, Hint: "use more --connections, or look for a slow generator or upstream in the CPU figures"},
 			"the gateway's workers were idle for %.0f %% of the time, so something else was the limit", 100*(1-used/n))
+	}
+}
+
+// judgeWorkers looks for workers that got far fewer connections than others: the
+// kernel deals them out by chance to sockets that share a port.
+func (j judge) judgeWorkers(run *Run) {
+	if len(run.CPU.Workers) < 2 {
+		return
+	}
+	least, most := slices.Min(run.CPU.Workers), slices.Max(run.CPU.Workers)
+	if least < unevenLimit*most {
+		j.warn(Warning{Code: UnevenWorkers, Hint: "use more --connections: with few, some workers get none"},
+			"the gateway's workers were used unevenly, from %.0f %% to %.0f %% of a core", 100*least, 100*most)
 	}
 }
 

@@ -26,12 +26,42 @@ type Result struct {
 	Etcd      EtcdInfo         `json:"etcd"`
 	Settings  Settings         `json:"settings"`
 	Scenarios []ScenarioResult `json:"scenarios"`
+	// Scaling is what other numbers of workers reached.
+	Scaling []Part `json:"scaling,omitempty"`
+	// EmptyProxy is what a proxy of the same OpenResty reaches whose handlers do
+	// nothing.
+	EmptyProxy *Part `json:"empty_proxy,omitempty"`
 	// Control is the same load straight to the upstream: the ceiling.
-	Control  *Run      `json:"control"`
+	Control *Run `json:"control"`
+	// ControlOne is the same on one connection, where Settings.Concurrency has
+	// one.
+	ControlOne *Run `json:"control_one_connection,omitempty"`
+	// Memory is that of the gateway's workers.
+	Memory   Memory    `json:"workers_memory_bytes,omitzero"`
 	Warnings []Warning `json:"warnings"`
 	// Unchecked are the checks of the machine that could not be made.
 	Unchecked []fitness.Unchecked `json:"unchecked,omitempty"`
 	Verdict   Verdict             `json:"verdict"`
+}
+
+// Part is what was measured on a gateway that was started anew, with a verdict of
+// its own.
+type Part struct {
+	Workers   int              `json:"workers"`
+	Threads   int              `json:"threads"`
+	Pins      *Pins            `json:"pins"`
+	Scenarios []ScenarioResult `json:"scenarios"`
+	Warnings  []Warning        `json:"warnings"`
+	Verdict   Verdict          `json:"verdict"`
+}
+
+// Memory is the resident memory of the gateway's workers in bytes (VmRSS): before
+// the first request, at the end of the run that left them the largest, and after
+// they were idle for a minute. A null means that it was not measured.
+type Memory struct {
+	Idle   *uint64 `json:"idle"`
+	Loaded *uint64 `json:"loaded"`
+	After  *uint64 `json:"after_a_minute"`
 }
 
 // Tool names what measured.
@@ -83,6 +113,10 @@ type Settings struct {
 	RateShare float64 `json:"rate_share,omitzero"`
 	// Sweep holds the shares of each scenario's maximum that are also measured.
 	Sweep []float64 `json:"sweep,omitempty"`
+	// Concurrency holds the numbers of connections that are also measured,
+	// Scaling those of workers.
+	Concurrency []int `json:"concurrency,omitempty"`
+	Scaling     []int `json:"scaling,omitempty"`
 	// Pins is null where the processes ran wherever the kernel put them.
 	Pins *Pins `json:"pins"`
 }
@@ -105,6 +139,8 @@ type ScenarioResult struct {
 	Maximum *Run `json:"maximum,omitempty"`
 	// Sweep are runs at shares of the scenario's own maximum.
 	Sweep []SweepRun `json:"sweep,omitempty"`
+	// Concurrency are closed-loop runs on other numbers of connections.
+	Concurrency []ConcurrencyRun `json:"concurrency,omitempty"`
 	// QPS is the mean of the complete runs' qps.
 	QPS *float64 `json:"qps"`
 	// LatencyMs is the mean of the complete runs' AverageLatency, in
@@ -117,6 +153,12 @@ type SweepRun struct {
 	// Share is that of the scenario's maximum: 0.25 is a quarter.
 	Share float64 `json:"share"`
 	Run   Run     `json:"run"`
+}
+
+// ConcurrencyRun is a run on another number of connections.
+type ConcurrencyRun struct {
+	Connections int `json:"connections"`
+	Run         Run `json:"run"`
 }
 
 // Run is one measured load run with what the processes used meanwhile.
@@ -148,6 +190,8 @@ func (r *Run) AverageLatency() *float64 {
 // could not be measured.
 type CPU struct {
 	Gateway *float64 `json:"gateway"`
+	// Workers is each worker's part of Gateway, in the order of their pids.
+	Workers []float64 `json:"workers,omitempty"`
 	// GatewayWait is how long the gateway's workers were ready but waited for
 	// a core.
 	GatewayWait *float64 `json:"gateway_wait"`
@@ -201,9 +245,13 @@ const (
 
 // Standing is the verdict, or a worse one where the warnings ask for that.
 // A verdict that is none is invalid.
-func (r *Result) Standing() Verdict {
-	worst := r.Verdict
-	for _, w := range r.Warnings {
+func (r *Result) Standing() Verdict { return standing(r.Verdict, r.Warnings) }
+
+// Standing is that of a part.
+func (p *Part) Standing() Verdict { return standing(p.Verdict, p.Warnings) }
+
+func standing(worst Verdict, warnings []Warning) Verdict {
+	for _, w := range warnings {
 		switch {
 		case w.Invalid:
 			return Invalid

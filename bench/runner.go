@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -55,10 +54,11 @@ type Progress interface {
 
 // Config is everything that a run needs. Nothing in it is started by the run.
 type Config struct {
-	Settings    Settings
-	Scenarios   []Scenario
-	Gateway     Gateway
-	Generator   Generator
+	Settings  Settings
+	Scenarios []Scenario
+	Gateway   Gateway
+	Generator Generator
+	// UpstreamURL is what the control loads; empty for none.
 	UpstreamURL string
 	// UpstreamPID is 0 if the upstream cannot be watched. Etcd is this
 	// process unless it is somebody else's.
@@ -120,6 +120,9 @@ func (r *runner) scenario(ctx context.Context, s Scenario) error {
 	}
 	r.metric = s.Expect.Metric
 	m := &measuring{runner: r, title: s.Title, target: r.Gateway.URL() + s.Path, workers: r.countWorkers()}
+	if r.result.Memory.Idle == nil {
+		r.result.Memory.Idle = WorkersMemory(r.Root, m.workers)
+	}
 	if warmup := seconds(r.Settings.WarmupS); warmup > 0 {
 		if _, err := r.load(ctx, s.Title+", warm-up", r.loadConfig(m.target, warmup, r.Settings.Rate), nil); err != nil {
 			return err
@@ -143,7 +146,10 @@ func (r *runner) scenario(ctx context.Context, s Scenario) error {
 			return err
 		}
 	}
-	return m.sweep(ctx)
+	if err := m.sweep(ctx); err != nil {
+		return err
+	}
+	return m.concurrency(ctx)
 }
 
 // measuring is the measurement of one scenario.
@@ -155,62 +161,33 @@ type measuring struct {
 	into    *ScenarioResult
 }
 
-// run measures once, with a closed loop if rate is 0.
+// run measures once, as the settings say, with a closed loop if rate is 0.
 func (m *measuring) run(ctx context.Context, what string, rate float64) (*Run, error) {
-	cfg := m.loadConfig(m.target, seconds(m.Settings.DurationS), rate)
+	return m.measure(ctx, what, m.loadConfig(m.target, seconds(m.Settings.DurationS), rate))
+}
+
+func (m *measuring) measure(ctx context.Context, what string, cfg load.Config) (*Run, error) {
 	run, err := m.load(ctx, m.title+", "+what, cfg, m.workers)
 	m.checkWorkers(m.workers)
+	if now := WorkersMemory(m.Root, m.workers); now != nil && known(m.result.Memory.Loaded) < *now {
+		m.result.Memory.Loaded = now
+	}
 	return run, err
 }
 
-// maximum measures what a share of the maximum is a share of.
-func (m *measuring) maximum(ctx context.Context) error {
-	run, err := m.run(ctx, "for the maximum", 0)
-	m.into.Maximum = run
-	if err == nil && run.QPS == 0 {
-		err = errNoMaximum
-	}
-	return err
-}
-
-// errNoMaximum: a share of nothing would be the rate 0, which is a closed loop.
-var errNoMaximum = errors.New("nothing was answered, so there is no maximum to take shares of")
-
-// sweep measures at every share of the maximum that was asked for.
-func (m *measuring) sweep(ctx context.Context) error {
-	if len(m.Settings.Sweep) == 0 {
+// control loads the upstream directly, if it is to.
+func (r *runner) control(ctx context.Context) error {
+	if r.UpstreamURL == "" {
 		return nil
 	}
-	if m.into.Maximum == nil && m.Settings.Rate > 0 {
-		if err := m.maximum(ctx); err != nil {
-			return err
-		}
-	}
-	maximum := *m.into.QPS
-	if m.into.Maximum != nil {
-		maximum = m.into.Maximum.QPS
-	}
-	if maximum == 0 {
-		return errNoMaximum
-	}
-	for _, share := range m.Settings.Sweep {
-		run, err := m.run(ctx, fmt.Sprintf("at %.0f %% of the maximum", 100*share), share*maximum)
-		if run != nil {
-			m.into.Sweep = append(m.into.Sweep, SweepRun{Share: share, Run: *run})
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// control loads the upstream directly.
-func (r *runner) control(ctx context.Context) error {
 	r.metric = ""
 	lasts := min(seconds(r.Settings.DurationS), controlLimit)
-	run, err := r.load(ctx, "without the gateway", r.loadConfig(r.UpstreamURL, lasts, 0), []int{})
-	r.result.Control = run
+	cfg := r.loadConfig(r.UpstreamURL, lasts, 0)
+	var err error
+	if r.result.Control, err = r.load(ctx, "without the gateway", cfg, []int{}); err == nil && slices.Contains(r.Settings.Concurrency, 1) {
+		cfg.Connections, cfg.Threads = 1, 1
+		r.result.ControlOne, err = r.load(ctx, "without the gateway, one connection", cfg, []int{})
+	}
 	if err != nil {
 		return fmt.Errorf("load the upstream without the gateway: %w", err)
 	}

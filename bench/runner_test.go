@@ -197,6 +197,29 @@ func TestMetric(t *testing.T) {
 	}
 }
 
+// TestConcurrency measures on every other number of connections, once.
+func TestConcurrency(t *testing.T) {
+	t.Parallel()
+	var log []string
+	cfg, _, _ := testConfig(&log)
+	cfg.Scenarios = cfg.Scenarios[:1]
+	cfg.Settings.Concurrency = []int{1, 64}
+	result := &Result{Settings: cfg.Settings}
+	if err := Measure(t.Context(), cfg, result); err != nil {
+		t.Fatal(err)
+	}
+	var got []int
+	for _, point := range result.Scenarios[0].Concurrency {
+		got = append(got, point.Connections)
+	}
+	if !slices.Equal(got, cfg.Settings.Concurrency) || result.ControlOne == nil || len(result.Scenarios[0].Runs) != 2 {
+		t.Errorf("measured on %v connections, control on one %v", got, result.ControlOne)
+	}
+	if m := result.Memory; m.Idle == nil || m.Loaded == nil || m.After != nil {
+		t.Errorf("memory %+v", m)
+	}
+}
+
 func TestMeasureWithoutWarmup(t *testing.T) {
 	t.Parallel()
 	var log []string

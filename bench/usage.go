@@ -21,6 +21,8 @@ type processes struct {
 type usage struct {
 	at                            time.Time
 	gateway, wait, upstream, self *time.Duration
+	// workers are the parts of gateway; nil where one is unknown.
+	workers []time.Duration
 	// busy is the time that cpus spent on any process, steal included.
 	busy, steal *time.Duration
 }
@@ -29,13 +31,13 @@ type usage struct {
 func (p processes) usage(root fs.FS) usage {
 	u := usage{
 		at:       time.Now(),
-		gateway:  sum(process.CPUTime, p.workers...),
 		upstream: sum(process.CPUTime, p.upstream),
 		self:     sum(process.CPUTime, p.self),
 		wait: sum(func(pid int) (time.Duration, error) {
 			return process.RunDelay(root, pid)
 		}, p.workers...),
 	}
+	u.gateway, u.workers = workersTime(p.workers)
 	if t, err := fitness.ReadCPUTimes(root); err == nil {
 		u.steal = &t.Steal
 	}
@@ -44,6 +46,18 @@ func (p processes) usage(root fs.FS) usage {
 		u.busy = new(t.Busy - t.IRQ + t.Steal)
 	}
 	return u
+}
+
+// workersTime is the CPU time of all workers and of each; nil if there is none, or
+// if one of them cannot be read.
+func workersTime(pids []int) (*time.Duration, []time.Duration) {
+	var each []time.Duration
+	total := sum(func(pid int) (time.Duration, error) {
+		t, err := process.CPUTime(pid)
+		each = append(each, t)
+		return t, err
+	}, pids...)
+	return total, each
 }
 
 // sum adds up read over pids. It is nil if there is none, or if one of them
@@ -83,6 +97,11 @@ func (u usage) since(before usage, workers []int, run *Run) {
 	}
 	cpu := &run.CPU
 	cpu.Gateway = cores(before.gateway, u.gateway)
+	if cpu.Gateway != nil {
+		for i := range u.workers {
+			cpu.Workers = append(cpu.Workers, known(cores(&before.workers[i], &u.workers[i])))
+		}
+	}
 	cpu.GatewayWait = cores(before.wait, u.wait)
 	if wait := cpu.GatewayWait; wait != nil && cpu.Gateway != nil {
 		// Threads of one worker can wait at the same time.
@@ -121,4 +140,10 @@ func (p processes) peakRSS(root fs.FS, run *Run) {
 	run.RSS.Gateway = sum(read, p.workers...)
 	run.RSS.Upstream = sum(read, p.upstream)
 	run.RSS.Etcd = sum(read, p.self)
+}
+
+// WorkersMemory is the resident memory of the workers now, in bytes; nil if one of
+// them cannot be seen.
+func WorkersMemory(root fs.FS, workers []int) *uint64 {
+	return sum(func(pid int) (uint64, error) { return process.RSS(root, pid) }, workers...)
 }

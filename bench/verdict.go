@@ -20,6 +20,7 @@ const (
 	GatewayIdle      = "gateway-idle"      // something else was the limit; invalid
 	GatewayDisturbed = "gateway-disturbed" // other processes took the workers' cores; disturbed
 	GatewayStarved   = "gateway-starved"   // the workers waited for cores
+	UnevenWorkers    = "uneven-workers"    // some workers had far less to do than others
 	GeneratorBusy    = "generator-busy"    // the load generator nears its own maximum
 	UpstreamCeiling  = "upstream-ceiling"  // the upstream is not much faster than the gateway
 	NoCeiling        = "no-ceiling"        // the run without the gateway is missing
@@ -39,6 +40,9 @@ const (
 	// something else. APISIX's worker was measured at 0.93 to 0.99, an
 	// empty nginx at 0.88.
 	idleLimit = 0.75
+	// unevenLimit is the share of the busiest worker's CPU time that the idlest
+	// has to have.
+	unevenLimit = 0.7
 	// disturbedLimit is the share of the time for which a worker may wait for
 	// a core that other processes have.
 	disturbedLimit = 0.05
@@ -124,7 +128,7 @@ func (r *Result) Judge(scenarios int) {
 
 // whole says whether every run of so many scenarios is complete.
 func (r *Result) whole(scenarios int) bool {
-	return len(r.Scenarios) >= scenarios && !slices.ContainsFunc(r.Scenarios, func(s ScenarioResult) bool {
+	return len(r.Scenarios) >= scenarios && len(r.Scaling) >= len(r.Settings.Scaling) && !slices.ContainsFunc(r.Scenarios, func(s ScenarioResult) bool {
 		return !s.whole(r.Settings)
 	})
 }
@@ -132,16 +136,19 @@ func (r *Result) whole(scenarios int) bool {
 // whole says whether every run that the settings ask for is complete.
 func (s *ScenarioResult) whole(settings Settings) bool {
 	return len(Complete(s.Runs)) >= settings.Runs && len(s.Sweep) >= len(settings.Sweep) &&
-		!slices.ContainsFunc(s.Sweep, func(point SweepRun) bool { return point.Run.Cut })
+		len(s.Concurrency) >= len(settings.Concurrency) &&
+		!slices.ContainsFunc(s.Sweep, func(point SweepRun) bool { return point.Run.Cut }) &&
+		!slices.ContainsFunc(s.Concurrency, func(point ConcurrencyRun) bool { return point.Run.Cut })
 }
 
 // judgeSettings looks at what was asked for.
 func (r *Result) judgeSettings() {
 	s := r.Settings
-	if pool := keepalivePool * s.Workers; s.Connections > pool {
+	most := slices.Max(append([]int{s.Connections}, s.Concurrency...))
+	if pool := keepalivePool * s.Workers; most > pool {
 		r.Warn(Warning{
 			Code: KeepalivePool,
-			Text: fmt.Sprintf("the gateway keeps %d connections to its upstream open, fewer than the %d of the load", pool, s.Connections),
+			Text: fmt.Sprintf("the gateway keeps %d connections to its upstream open, fewer than the %d of the load", pool, most),
 			Hint: "use fewer --connections: opening connections is part of the figure",
 		})
 	}
@@ -158,10 +165,10 @@ func (r *Result) judgeSettings() {
 }
 
 func (r *Result) judgeScenario(s *ScenarioResult) {
-	seen := r.newJudge("").seen
+	j := r.newJudge("")
 	look := func(run *Run, name string, of func(judge, *Run)) {
-		if !run.Cut {
-			of(judge{r, name, seen}, run)
+		if j.name = name; !run.Cut {
+			of(j, run)
 		}
 	}
 	for n := range s.Runs {
@@ -173,7 +180,13 @@ func (r *Result) judgeScenario(s *ScenarioResult) {
 	for n := range s.Sweep {
 		look(&s.Sweep[n].Run, fmt.Sprintf("%s at %.0f %%", s.Name, 100*s.Sweep[n].Share), judge.judgeOpen)
 	}
-	judge{r, s.Name, seen}.judgeSpread(s.Runs)
+	for n := range s.Concurrency {
+		// On few connections the gateway is meant to have time left.
+		j.connections = s.Concurrency[n].Connections
+		look(&s.Concurrency[n].Run, fmt.Sprintf("%s on %d connections", s.Name, j.connections), judge.judgeOpen)
+	}
+	j.name, j.connections = s.Name, r.Settings.Connections
+	j.judgeSpread(s.Runs)
 }
 
 // judgeSpread looks at how far the runs of a scenario agree.

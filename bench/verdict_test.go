@@ -55,6 +55,27 @@ func TestJudge(t *testing.T) {
 		{"two workers of which one is idle", func(r *Result) {
 			r.Gateway.Workers, r.Settings.Workers = ptr(2), 2
 		}, GatewayIdle, Invalid},
+		{"two workers of which one has little to do", func(r *Result) {
+			r.Gateway.Workers, r.Settings.Workers = ptr(2), 2
+			for i := range r.Scenarios[0].Runs {
+				r.Scenarios[0].Runs[i].CPU.Gateway = ptr(1.5)
+			}
+			run(r).CPU.Workers = []float64{0.95, 0.55}
+		}, UnevenWorkers, ValidWithWarnings},
+		{"further connections", func(r *Result) {
+			// 1000 requests/s of 64 ms each.
+			further := testRun(1000)
+			further.Seconds, further.Requests, further.UpstreamAnswers = 10, 10000, ptr(uint64(10000))
+			further.Latency.Mean = ptr(64e3)
+			r.Scenarios[0].Concurrency = []ConcurrencyRun{{Connections: 64, Run: further}}
+		}, "", Valid},
+		{"further connections whose figures don't fit together", func(r *Result) {
+			further := testRun(1000)
+			further.Seconds, further.Requests, further.UpstreamAnswers = 10, 10000, ptr(uint64(10000))
+			r.Scenarios[0].Concurrency = []ConcurrencyRun{{Connections: 64, Run: further}}
+		}, LittlesLaw, ValidWithWarnings},
+		{"further connections that are missing", func(r *Result) { r.Settings.Concurrency = []int{64} }, "", Interrupted},
+		{"further workers that are missing", func(r *Result) { r.Settings.Scaling = []int{2} }, "", Interrupted},
 		{"no CPU figures", func(r *Result) { run(r).CPU, r.Scenarios[0].Runs[1].CPU = CPU{}, CPU{} }, "", Valid},
 		{"a wait for others on shared cores", func(r *Result) {
 			run(r).CPU.Gateway, run(r).CPU.GatewayWait, run(r).CPU.Others = ptr(0.8), ptr(0.15), ptr(0.5)

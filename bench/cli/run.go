@@ -38,6 +38,8 @@ type runOptions struct {
 	runs          int
 	warmup        time.Duration
 	workers       int
+	scaling       []int
+	concurrency   []int
 	upstreams     int
 	scenarioNames []string
 	save          string
@@ -66,7 +68,7 @@ func newRun(tool bench.Tool) *cobra.Command {
 		Long:  runAbout,
 		Args:  arguments(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("threads") {
+			if o.ThreadPerWorker = !cmd.Flags().Changed("threads"); o.ThreadPerWorker {
 				o.load.Threads = min(o.workers, o.load.Connections)
 			}
 			return o.run(cmd)
@@ -74,10 +76,14 @@ func newRun(tool bench.Tool) *cobra.Command {
 	}
 	group(cmd, "Load", func(fs *pflag.FlagSet) {
 		addLoadFlags(fs, &o.load, "load generator threads (default: one per gateway worker, see --workers)")
+		fs.VarP(counts(&o.load.Connections, &o.concurrency, load.MaxConnections), "connections", "c",
+			"connections to keep open; further values are measured once each, such as 16,1,4,64,256")
 		fs.Var(bounded(&o.runs, 1000), "runs", "measured runs per scenario")
 		fs.Var(duration(&o.warmup), "warmup", "load before the first run of each scenario, not measured")
 		fs.VarP(rateOrShare(&o.rate), "rate", "R", "fixed rate in requests/s, or a share of the maximum such as 75% (default: a closed loop)")
 		fs.Var(shares(&o.sweep), "sweep", "also measure at these shares of the maximum, such as 10%,25%,50%,75%,90%")
+		fs.BoolVar(&o.EmptyProxy, "empty-proxy", false, "also measure an empty proxy on the same OpenResty, as the third part of run.sh does")
+		fs.BoolVar(&o.Memory, "memory", false, "also read the workers' memory after a minute without load")
 		o.addScenario(fs)
 	})
 	o.addGateway(cmd)
@@ -108,7 +114,8 @@ func (o *runOptions) addGateway(cmd *cobra.Command) {
 		fs.StringVar(&o.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one); required with attach")
 		addEtcd(fs, &o.Etcd, "use this etcd instead of the embedded one (its client URLs)")
 		fs.StringVar(&o.EtcdPrefix, "etcd-prefix", "", "`PREFIX` prefix of the gateway's keys in etcd (default: a new one for each run)")
-		fs.Var(bounded(&o.workers, 1024), "workers", "required number of gateway workers")
+		fs.Var(counts(&o.workers, &o.scaling, 1024), "workers",
+			"required number of gateway workers; further values are measured on a restarted gateway, such as 1,2,4")
 		fs.Var(bounded(&o.upstreams, 1000), "upstreams", "number of upstreams, on consecutive ports from --upstream-port")
 		fs.StringVar(&o.Pin, "pin", o.Pin, "`CPUS` pin the processes to separate CPUs: auto (with four or more CPUs), none, or the CPUs for the gateway's workers, such as 2-3")
 	})
@@ -151,7 +158,7 @@ func (o *runOptions) addPorts(cmd *cobra.Command) {
 // complete checks the flags, reads the scenarios and fills in the Config.
 func (o *runOptions) complete() error {
 	o.AdminKey = cmp.Or(o.AdminKey, os.Getenv(proxycheck.AdminKeyEnv))
-	if o.Gateway == experiment.Builtin && o.workers != 1 {
+	if o.Gateway == experiment.Builtin && (o.workers != 1 || len(o.scaling) > 0) {
 		return usagef("--workers: the built-in gateway has one worker")
 	}
 	if p := o.EtcdPrefix; p != "" && (!strings.HasPrefix(p, "/") || strings.HasSuffix(p, "/")) {
@@ -205,6 +212,8 @@ func (o *runOptions) settings() bench.Settings {
 		Rate:        o.rate.rate,
 		RateShare:   o.rate.share,
 		Sweep:       o.sweep,
+		Concurrency: o.concurrency,
+		Scaling:     o.scaling,
 	}
 }
 

@@ -79,13 +79,35 @@ func count(to *int) *value[int] { return &value[int]{to, "COUNT", parseCount, st
 
 // bounded is a count from 1 to most.
 func bounded(to *int, most int) *value[int] {
-	return &value[int]{to, "COUNT", func(s string) (int, error) {
-		n, err := parseCount(s)
-		if err == nil && (n < 1 || n > most) {
-			err = fmt.Errorf("%d is not between 1 and %d", n, most)
+	return &value[int]{to, "COUNT", func(s string) (int, error) { return parseBounded(s, most) }, strconv.Itoa}
+}
+
+func parseBounded(s string, most int) (int, error) {
+	n, err := parseCount(s)
+	if err == nil && (n < 1 || n > most) {
+		err = fmt.Errorf("%d is not between 1 and %d", n, most)
+	}
+	return n, err
+}
+
+// counts is a flag that takes a count from 1 to most and further ones: 1,2,4.
+func counts(first *int, further *[]int, most int) *value[[]int] {
+	list := []int{*first}
+	return &value[[]int]{&list, "COUNT,…", func(s string) ([]int, error) {
+		var read []int
+		for _, part := range strings.Split(s, ",") {
+			n, err := parseBounded(part, most)
+			if err == nil && slices.Contains(read, n) {
+				err = fmt.Errorf("%d is given twice", n)
+			}
+			if err != nil {
+				return nil, err
+			}
+			read = append(read, n)
 		}
-		return n, err
-	}, strconv.Itoa}
+		*first, *further = read[0], read[1:]
+		return read, nil
+	}, func(list []int) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]") }}
 }
 
 func parseCount(s string) (int, error) {

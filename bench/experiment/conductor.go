@@ -31,6 +31,7 @@ type conductor struct {
 	upstream   *process.Process
 	control    net.Conn // to the upstream
 	gateway    proxycheck.Gateway
+	plan       *gatewayPlan
 	// down takes down what was started.
 	down []func() error
 	// routes are those that were verified.
@@ -69,6 +70,10 @@ func (c *conductor) setUp(ctx context.Context) error {
 	}
 	plan, err := c.planGateway(ctx)
 	if err != nil {
+		return err
+	}
+	c.plan = plan
+	if err := c.checkParts(plan); err != nil {
 		return err
 	}
 	if err := proxycheck.CheckPorts(ctx, c.ports(plan)); err != nil {
@@ -114,9 +119,11 @@ func (c *conductor) raiseFiles() error {
 	if err != nil {
 		c.log.Warn().Err(err).Uint64("limit", files).Msg("could not raise the limit on open files")
 	}
-	if need := uint64(c.cfg.Settings.Connections + spareFiles); files > 0 && files < need {
+	s := c.cfg.Settings
+	most := slices.Max(append([]int{s.Connections}, s.Concurrency...))
+	if need := uint64(most + spareFiles); files > 0 && files < need {
 		advice := fmt.Sprintf("raise the limit with 'ulimit -n %d', as root if the hard limit is lower", need)
-		if c.cfg.Settings.Connections > spareFiles {
+		if most > spareFiles {
 			advice += ", or use fewer --connections"
 		}
 		return &proxycheck.HintError{
@@ -182,6 +189,7 @@ func (c *conductor) whileUp(ctx context.Context) (context.Context, context.Cance
 	if c.etcd != nil {
 		etcd = c.etcd.Err()
 	}
+	gateway := c.gateway // the next one may replace it
 	go func() {
 		select {
 		case <-ctx.Done():
@@ -189,8 +197,8 @@ func (c *conductor) whileUp(ctx context.Context) (context.Context, context.Cance
 			cancel(fmt.Errorf("etcd ended: %w", err))
 		case <-c.upstream.Done():
 			cancel(fmt.Errorf("the upstream ended: %w", ending(c.upstream)))
-		case <-c.gateway.Done():
-			cancel(c.gateway.Err())
+		case <-gateway.Done():
+			cancel(gateway.Err())
 		}
 	}()
 	return ctx, func() { cancel(nil) }
@@ -207,7 +215,7 @@ func ending(p *process.Process) error {
 // tearDown takes everything down in reverse order: the gateway needs etcd to
 // remove its route. Something left behind is an error; other trouble is logged.
 func (c *conductor) tearDown() error {
-	var errs []error
+	errs := []error{c.closeGateway()}
 	for _, down := range slices.Backward(c.down) {
 		errs = append(errs, down())
 	}

@@ -33,8 +33,14 @@ type Config struct {
 	// Label is the user's name for the machine; empty without one.
 	Label string
 	// Settings are the choices that affect the figures.
-	Settings  bench.Settings
-	Scenarios []bench.Scenario
+	Settings bench.Settings
+	// ThreadPerWorker gives the load generator a thread for each worker where
+	// Settings.Scaling changes their number.
+	ThreadPerWorker bool
+	Scenarios       []bench.Scenario
+	// EmptyProxy also measures a proxy of the same OpenResty that does nothing
+	// else; Memory that of the workers after a minute without load.
+	EmptyProxy, Memory bool
 	// Pin is how processes are kept on CPUs, as fitness.PlanPins takes it.
 	Pin string
 
@@ -93,11 +99,7 @@ func Run(ctx context.Context, cfg Config) (*bench.Result, error) {
 	c := newConductor(cfg)
 	err := c.setUp(ctx)
 	if err == nil {
-		running, stop := c.whileUp(ctx)
-		err = bench.Measure(running, c.benchConfig(), c.result)
-		stop()
-		workers, _ := c.gateway.Workers()
-		c.fit.end(c, workers)
+		err = c.measure(ctx)
 	}
 	err = errors.Join(err, c.tearDown())
 	if len(c.result.Scenarios) == 0 {
@@ -119,6 +121,31 @@ func newConductor(cfg Config) *conductor {
 	}}
 }
 
+// measure measures the gateway that is up, and then what else was asked for.
+func (c *conductor) measure(ctx context.Context) error {
+	cfg := c.benchConfig()
+	cfg.UpstreamURL = "http://" + c.nodes()[0] + c.cfg.Scenarios[0].Path
+	err := c.measureWhileUp(ctx, cfg)
+	workers, _ := c.gateway.Workers()
+	c.fit.end(c, workers)
+	if err == nil && c.cfg.Memory {
+		err = c.memoryAfter(ctx, workers)
+	}
+	if err == nil {
+		err = c.scale(ctx)
+	}
+	if err == nil && c.cfg.EmptyProxy {
+		err = c.emptyProxy(ctx)
+	}
+	return err
+}
+
+func (c *conductor) measureWhileUp(ctx context.Context, cfg bench.Config) error {
+	ctx, stop := c.whileUp(ctx)
+	defer stop()
+	return bench.Measure(ctx, cfg, c.result)
+}
+
 // benchConfig describes the setup for package bench.
 func (c *conductor) benchConfig() bench.Config {
 	return bench.Config{
@@ -126,7 +153,6 @@ func (c *conductor) benchConfig() bench.Config {
 		Scenarios:    c.cfg.Scenarios,
 		Gateway:      benchGateway{c.gateway, c.nodes()},
 		Generator:    childGenerator{cpus: c.fit.pins.Load},
-		UpstreamURL:  "http://" + c.nodes()[0] + c.cfg.Scenarios[0].Path,
 		UpstreamPID:  c.upstream.Pid(),
 		EtcdEmbedded: c.etcd != nil,
 		Answered:     c.answered,

@@ -97,7 +97,6 @@ func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
 	if err != nil {
 		return err
 	}
-	c.down = append(c.down, c.closeGateway)
 	info := c.gateway.Info()
 	c.result.Gateway = bench.GatewayInfo{
 		Kind: info.Kind, Name: info.Name, Version: info.Version, Plugins: info.Plugins,
@@ -109,14 +108,19 @@ func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
 	return nil
 }
 
-// closeGateway closes the gateway and adds its warnings to the result.
+// closeGateway closes the gateway, if one is up, and adds its warnings to the
+// result.
 func (c *conductor) closeGateway() error {
+	if c.gateway == nil {
+		return nil
+	}
 	err := c.gateway.Close()
 	if warner, ok := c.gateway.(proxycheck.Warner); ok {
 		for _, w := range warner.Warnings() {
 			c.result.Warn(bench.Warning{Code: w.Code, Text: w.Text, Hint: w.Hint})
 		}
 	}
+	c.gateway = nil
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,7 +34,7 @@ func (c *conductor) startUpstream(ctx context.Context, _ *gatewayPlan) error {
 	c.upstream, err = process.Start(process.Config{
 		Path: process.Self,
 		Args: []string{
-			"upstream", "--listen", strings.Join(listen, ","), "--threads", strconv.Itoa(c.cfg.Settings.Workers),
+			"upstream", "--listen", strings.Join(listen, ","), "--threads", strconv.Itoa(slices.Max(append([]int{c.cfg.Settings.Workers}, c.cfg.Settings.Scaling...))),
 			"--log-level", "warn", "--log-format", "json", "--control-fd", "3",
 		},
 		ExtraFiles: []*os.File{theirs},

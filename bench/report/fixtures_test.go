@@ -28,6 +28,7 @@ var fixtures = map[string]func() bench.Result{
 		return r
 	},
 	"sweep":   sweepResult,
+	"scaling": scalingResult,
 	"wide":    wideResult,
 	"hostile": hostileResult,
 }
@@ -207,6 +208,34 @@ func manyRunsResult() bench.Result {
 		r.Scenarios[i] = scenario(s.Name, s.Title, append(s.Runs,
 			run(15601.5, 1024.5), run(15410.99, 1041), run(15700.1, 1018))...)
 	}
+	return r
+}
+
+// scalingResult has all that is measured beside the scenarios.
+func scalingResult() bench.Result {
+	r := validResult()
+	r.Settings.Scaling, r.Settings.Concurrency = []int{4, 2}, []int{1, 64}
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		s.Concurrency = []bench.ConcurrencyRun{{Connections: 1, Run: run(6100.5, 160)}, {Connections: 64, Run: run(16010.25, 3990)}}
+	}
+	r.Scenarios[1].Concurrency[1].Run.Errors.Timeout = 3
+	for _, workers := range r.Settings.Scaling {
+		n := float64(workers)
+		a, b := run(15000*n, 1020/n), run(14900*n, 1030/n)
+		a.CPU.Workers, b.CPU.Workers = []float64{0.91, 0.55}, []float64{0.93, 0.87}
+		part := bench.Part{Workers: workers, Threads: workers, Verdict: bench.Valid, Warnings: []bench.Warning{}}
+		for _, s := range r.Scenarios {
+			part.Scenarios = append(part.Scenarios, scenario(s.Name, s.Title, a, b))
+		}
+		r.Scaling = append(r.Scaling, part)
+	}
+	r.Scaling[0].Verdict = bench.ValidWithWarnings
+	r.Scaling[0].Warnings = []bench.Warning{{Code: "uneven-workers", Text: "uneven", Disturbed: true}}
+	r.EmptyProxy = &bench.Part{Workers: 1, Threads: 1, Verdict: bench.Valid, Warnings: []bench.Warning{},
+		Scenarios: []bench.ScenarioResult{scenario("empty-proxy", "empty proxy", run(24000.5, 640), run(24100.5, 641))}}
+	r.ControlOne = new(withoutGateway(run(20310.77, 48)))
+	r.Memory = bench.Memory{Idle: new(uint64(31 << 20)), Loaded: new(uint64(44 << 20)), After: new(uint64(40 << 20))}
 	return r
 }
 

@@ -27,7 +27,9 @@ func (p *markdownPrinter) result(r bench.Result, references []grid) {
 	for _, g := range tables(r) {
 		p.grid(g)
 	}
-	p.print("\n%s\n\n%s\n", markdown(controlLine(r)), markdown(legend(r)))
+	for _, line := range append(append([]string{controlLine(r)}, partLines(r)...), legend(r)) {
+		p.print("\n%s\n", markdown(line))
+	}
 	p.print("\n**%s**", markdown(verdict(r)))
 	for i := range r.Warnings {
 		p.print(" [^%d]", first+i)

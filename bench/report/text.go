@@ -46,6 +46,9 @@ func (p *textPrinter) result(r bench.Result, references []grid) {
 	}
 	p.out.WriteByte('\n')
 	p.lines(controlLine(r), 0, "")
+	for _, line := range partLines(r) {
+		p.lines(line, 0, "")
+	}
 	p.out.WriteByte('\n')
 	p.lines(legend(r), 0, "")
 	p.out.WriteByte('\n')

@@ -74,10 +74,16 @@ func writeEach(out *strings.Builder, results []bench.Result, opts Options, rule 
 // tables are those of every scenario.
 func tables(r bench.Result) []grid {
 	var grids []grid
-	for _, s := range r.Scenarios {
+	for i, s := range r.Scenarios {
 		grids = append(grids, scenarioGrid(r, s))
 		if len(s.Sweep) > 0 {
 			grids = append(grids, sweepGrid(r, s))
+		}
+		if len(s.Concurrency) > 0 {
+			grids = append(grids, concurrencyGrid(r, s))
+		}
+		if len(r.Scaling) > 0 {
+			grids = append(grids, scalingGrid(r, i))
 		}
 	}
 	return grids
@@ -130,10 +136,9 @@ func gatewayName(g bench.GatewayInfo) string {
 func isBuiltin(g bench.GatewayInfo) bool { return g.Kind == "builtin" }
 
 // counts reports whether the figures of r may be compared with others.
-func counts(r bench.Result) bool {
-	v := r.Standing()
-	return v == bench.Valid || v == bench.ValidWithWarnings
-}
+func counts(r bench.Result) bool { return fair(r.Standing()) }
+
+func fair(v bench.Verdict) bool { return v == bench.Valid || v == bench.ValidWithWarnings }
 
 // verdict says in words whether the figures count.
 func verdict(r bench.Result) string {

@@ -8,6 +8,7 @@
 package apisixtest
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -38,6 +39,14 @@ func Main() {
 		os.Exit(runMaster())
 	case "worker":
 		os.Exit(runWorker())
+	case "proxy":
+		os.Exit(runProxyWorker())
+	case "emptyproxy":
+		if err := runEmptyProxy(os.Getenv(homeEnv)); err != nil {
+			fmt.Fprintln(os.Stderr, "nginx:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	case "helper": // the privileged agent
 		hang()
 	}

@@ -62,6 +62,10 @@ func runOpenResty() error {
 		return err
 	}
 	title := fmt.Sprintf("nginx: master process %s -p %s -c %s", self, *home, *conf)
+	if path := filepath.Join(*home, *conf); isEmptyProxy(path) {
+		env := append(os.Environ(), roleEnv+"=emptyproxy", homeEnv+"="+path)
+		return syscall.Exec("/proc/self/exe", []string{title}, env)
+	}
 	env := append(os.Environ(), roleEnv+"=master", homeEnv+"="+*home, rootEnv+"="+root)
 	return syscall.Exec("/proc/self/exe", []string{title}, env)
 }
@@ -200,16 +204,21 @@ func (m *master) readNginxConf() (listens []listen, err error) {
 	for _, l := range listenLine.FindAllSubmatch(file, -1) {
 		listens = append(listens, listen{string(l[1]), bytes.Contains(l[2], []byte("reuseport"))})
 	}
-	m.workers = runtime.NumCPU()
-	if w := workersLine.FindSubmatch(file); w != nil && string(w[1]) != "auto" {
-		if m.workers, err = strconv.Atoi(string(w[1])); err != nil {
-			return nil, err
-		}
+	if m.workers, err = workersOf(file); err != nil {
+		return nil, err
 	}
 	if m.faults.Workers > 0 {
 		m.workers = m.faults.Workers
 	}
 	return listens, nil
+}
+
+// workersOf is the number of workers that a nginx.conf asks for.
+func workersOf(conf []byte) (int, error) {
+	if w := workersLine.FindSubmatch(conf); w != nil && string(w[1]) != "auto" {
+		return strconv.Atoi(string(w[1]))
+	}
+	return runtime.NumCPU(), nil
 }
 
 // bindAll opens the sockets that aren't open, trying five times as nginx does.

@@ -8,14 +8,12 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/signal"
 	"os/user"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -123,10 +121,9 @@ func (w *worker) serveAll() error {
 	}
 	handlers := map[string]http.Handler{w.conf.data: w.dataHandler()}
 	if w.server != nil {
-		handlers[w.conf.metrics] = cached(w.faults.MetricsEvery, relay(w.server.MetricsURL(), func(resp *http.Response) error {
-			resp.Header.Set("Server", "openresty")
-			return nil
-		}))
+		if handlers[w.conf.metrics], err = w.metricsHandler(); err != nil {
+			return err
+		}
 	}
 	if w.conf.admin != w.conf.data {
 		handlers[w.conf.admin] = w.adminHandler()
@@ -243,29 +240,5 @@ func logged(w io.Writer, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(rw, r)
 		fmt.Fprintf(w, "%s - - %q\n", r.RemoteAddr, r.Method+" "+r.URL.Path)
-	})
-}
-
-// cached answers with what was so at the last multiple of every, as APISIX from
-// 3.14 does for its metrics. Zero means always anew.
-func cached(every time.Duration, h http.Handler) http.Handler {
-	if every == 0 {
-		return h
-	}
-	var mu sync.Mutex
-	var last *httptest.ResponseRecorder
-	var taken time.Time
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		if time.Since(taken) >= every {
-			last, taken = httptest.NewRecorder(), time.Now()
-			h.ServeHTTP(last, r)
-		}
-		for name, values := range last.Header() {
-			w.Header()[name] = values
-		}
-		w.WriteHeader(last.Code)
-		w.Write(last.Body.Bytes())
 	})
 }

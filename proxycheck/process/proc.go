@@ -94,6 +94,16 @@ func PeakRSS(root fs.FS, pid int) (uint64, error) {
 	return n, nil
 }
 
+// RSS is the resident memory of the process pid now, in bytes (VmRSS of
+// /proc/PID/status).
+func RSS(root fs.FS, pid int) (uint64, error) {
+	n, err := ReadKiB(root, procPath(pid, "status"), "VmRSS")
+	if err != nil {
+		return 0, fmt.Errorf("read memory of process %d: %w", pid, err)
+	}
+	return n, nil
+}
+
 func readStat(root fs.FS, pid int) (Proc, error) {
 	b, err := ReadFile(root, procPath(pid, "stat"))
 	if err != nil {

@@ -1,0 +1,65 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// maximum measures what a share of the maximum is a share of.
+func (m *measuring) maximum(ctx context.Context) error {
+	run, err := m.run(ctx, "for the maximum", 0)
+	m.into.Maximum = run
+	if err == nil && run.QPS == 0 {
+		err = errNoMaximum
+	}
+	return err
+}
+
+// errNoMaximum: a share of nothing would be the rate 0, which is a closed loop.
+var errNoMaximum = errors.New("nothing was answered, so there is no maximum to take shares of")
+
+// sweep measures at every share of the maximum that was asked for.
+func (m *measuring) sweep(ctx context.Context) error {
+	if len(m.Settings.Sweep) == 0 {
+		return nil
+	}
+	if m.into.Maximum == nil && m.Settings.Rate > 0 {
+		if err := m.maximum(ctx); err != nil {
+			return err
+		}
+	}
+	maximum := *m.into.QPS
+	if m.into.Maximum != nil {
+		maximum = m.into.Maximum.QPS
+	}
+	if maximum == 0 {
+		return errNoMaximum
+	}
+	for _, share := range m.Settings.Sweep {
+		run, err := m.run(ctx, fmt.Sprintf("at %.0f %% of the maximum", 100*share), share*maximum)
+		if run != nil {
+			m.into.Sweep = append(m.into.Sweep, SweepRun{Share: share, Run: *run})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// concurrency measures on every other number of connections that was asked for.
+func (m *measuring) concurrency(ctx context.Context) error {
+	for _, n := range m.Settings.Concurrency {
+		cfg := m.loadConfig(m.target, seconds(m.Settings.DurationS), 0)
+		cfg.Connections, cfg.Threads = n, min(n, m.Settings.Threads)
+		run, err := m.measure(ctx, fmt.Sprintf("on %d connections", n), cfg)
+		if run != nil {
+			m.into.Concurrency = append(m.into.Concurrency, ConcurrencyRun{Connections: n, Run: *run})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
