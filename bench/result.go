@@ -26,6 +26,9 @@ type Result struct {
 	Etcd      EtcdInfo         `json:"etcd"`
 	Settings  Settings         `json:"settings"`
 	Scenarios []ScenarioResult `json:"scenarios"`
+	// Starts are those of the gateway where it was started several times: they
+	// are the sample. Run.Start counts them from 1.
+	Starts []Start `json:"starts,omitempty"`
 	// Scaling is what other numbers of workers reached.
 	Scaling []Part `json:"scaling,omitempty"`
 	// EmptyProxy is what a proxy of the same OpenResty reaches whose handlers do
@@ -42,6 +45,16 @@ type Result struct {
 	// Unchecked are the checks of the machine that could not be made.
 	Unchecked []fitness.Unchecked `json:"unchecked,omitempty"`
 	Verdict   Verdict             `json:"verdict"`
+}
+
+// Start is one start of the gateway, with a verdict on what was measured on it.
+// One whose figures do not count is in no average.
+type Start struct {
+	Began time.Time `json:"began"`
+	// Order is that of the scenarios, which alternates.
+	Order    []string  `json:"order"`
+	Warnings []Warning `json:"warnings"`
+	Verdict  Verdict   `json:"verdict"`
 }
 
 // Part is what was measured on a gateway that was started anew, with a verdict of
@@ -117,9 +130,18 @@ type Settings struct {
 	// Scaling those of workers.
 	Concurrency []int `json:"concurrency,omitempty"`
 	Scaling     []int `json:"scaling,omitempty"`
+	// Restarts is how often the gateway was to be started, Precision the
+	// relative half-width of the 95 % intervals that were to be reached, within
+	// MaxTimeS; zero without.
+	Restarts  int     `json:"restarts,omitempty"`
+	Precision float64 `json:"precision,omitzero"`
+	MaxTimeS  float64 `json:"max_time_s,omitzero"`
 	// Pins is null where the processes ran wherever the kernel put them.
 	Pins *Pins `json:"pins"`
 }
+
+// Repeated says whether the gateway is started several times.
+func (s *Settings) Repeated() bool { return s.Restarts > 1 || s.Precision > 0 }
 
 // Pins are the CPUs that processes were kept on, in the kernel's format: 0-3,8.
 // An empty one was not kept.
@@ -167,6 +189,8 @@ type Run struct {
 	// Cut marks a run that was stopped before its time. Its figures cover
 	// Seconds, and are in no average.
 	Cut bool `json:"cut,omitempty"`
+	// Start is the number of the gateway's start; 0 where it was started once.
+	Start int `json:"start,omitempty"`
 	// UpstreamAnswers is how many answers the upstream gave from before the
 	// load until after it; null where that is unknown.
 	UpstreamAnswers *uint64 `json:"upstream_answers"`

@@ -19,8 +19,10 @@ func Spread(runs []Run, figure func(*Run) *float64) *float64 {
 
 // Mean is that of a figure of the complete runs. It is nil without a run, and where
 // one has no such figure: a mean over the others would pass for one over all.
-func Mean(runs []Run, figure func(*Run) *float64) *float64 {
-	list := figures(runs, figure)
+func Mean(runs []Run, figure func(*Run) *float64) *float64 { return mean(figures(runs, figure)) }
+
+// mean is nil without a value.
+func mean(list []float64) *float64 {
 	if len(list) == 0 {
 		return nil
 	}

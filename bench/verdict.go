@@ -28,6 +28,9 @@ const (
 	RateMissed       = "rate-missed"       // fewer requests were sent than required
 	ShortRun         = "short-run"         // below invalidSeconds invalid
 	OneRun           = "one-run"           // one run shows no spread
+	StartDisturbed   = "start-disturbed"   // a start does not count
+	PrecisionMissed  = "precision-missed"  // the intervals are wider than was asked for
+	FewRestarts      = "few-restarts"      // fewer starts count than were asked for
 	RunsDiffer       = "spread"            // the runs differ; with two far apart disturbed
 	MetricMissed     = "metric-missed"     // the gateway's metric counted fewer requests; invalid
 	ManyReconnects   = "many-reconnects"   // far more than nginx makes necessary
@@ -103,9 +106,13 @@ func (r *Result) unchecked(code, why string) {
 // scenarios is how many were to be measured.
 func (r *Result) Judge(scenarios int) {
 	whole := r.whole(scenarios)
-	r.judgeSettings()
-	for i := range r.Scenarios {
-		r.judgeScenario(&r.Scenarios[i])
+	if len(r.Starts) > 0 {
+		whole = r.judgeStarts()
+	} else {
+		r.judgeSettings()
+		for i := range r.Scenarios {
+			r.judgeScenario(&r.Scenarios[i])
+		}
 	}
 	switch {
 	case r.Control != nil && !r.Control.Cut:
@@ -159,7 +166,7 @@ func (r *Result) judgeSettings() {
 			Hint: fmt.Sprintf("use --duration %ds or longer", shortSeconds),
 		})
 	}
-	if s.Runs == 1 {
+	if s.Runs == 1 && s.Restarts < 2 {
 		r.Warn(Warning{Code: OneRun, Text: "one run does not show how far runs differ", Hint: "use --runs 2 or more"})
 	}
 }

@@ -39,6 +39,9 @@ type runOptions struct {
 	warmup        time.Duration
 	workers       int
 	scaling       []int
+	restarts      int
+	precision     float64
+	maxTime       time.Duration
 	concurrency   []int
 	upstreams     int
 	scenarioNames []string
@@ -82,6 +85,9 @@ func newRun(tool bench.Tool) *cobra.Command {
 		fs.Var(duration(&o.warmup), "warmup", "load before the first run of each scenario, not measured")
 		fs.VarP(rateOrShare(&o.rate), "rate", "R", "fixed rate in requests/s, or a share of the maximum such as 75% (default: a closed loop)")
 		fs.Var(shares(&o.sweep), "sweep", "also measure at these shares of the maximum, such as 10%,25%,50%,75%,90%")
+		fs.Var(bounded(&o.restarts, 1000), "restarts", "start the gateway this often and measure every time: restarts are what shows small differences")
+		fs.Var(share(&o.precision), "precision", "restart until the 95 % interval of every scenario's requests/s is within this, such as 3%")
+		fs.Var(duration(&o.maxTime), "max-time", "end --precision after this time, reached or not (default: none)")
 		fs.BoolVar(&o.EmptyProxy, "empty-proxy", false, "also measure an empty proxy on the same OpenResty, as the third part of run.sh does")
 		fs.BoolVar(&o.Memory, "memory", false, "also read the workers' memory after a minute without load")
 		o.addScenario(fs)
@@ -164,6 +170,12 @@ func (o *runOptions) complete() error {
 	if p := o.EtcdPrefix; p != "" && (!strings.HasPrefix(p, "/") || strings.HasSuffix(p, "/")) {
 		return usagef("--etcd-prefix: %q must begin with a slash and not end with one", p)
 	}
+	switch {
+	case o.precision > 0 && o.restarts > 0:
+		return usagef("--precision makes as many restarts as it needs: use it or --restarts")
+	case o.precision == 0 && o.maxTime > 0:
+		return usagef("--max-time needs --precision")
+	}
 	if err := o.checkPorts(); err != nil {
 		return err
 	}
@@ -214,6 +226,9 @@ func (o *runOptions) settings() bench.Settings {
 		Sweep:       o.sweep,
 		Concurrency: o.concurrency,
 		Scaling:     o.scaling,
+		Restarts:    o.restarts,
+		Precision:   o.precision,
+		MaxTimeS:    o.maxTime.Seconds(),
 	}
 }
 

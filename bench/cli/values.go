@@ -184,6 +184,11 @@ func rateOrShare(to *runRate) *value[runRate] {
 	}, func(runRate) string { return "" }}
 }
 
+// share is a flag that takes a share: 3%.
+func share(to *float64) *value[float64] {
+	return &value[float64]{to, "SHARE", parseShare, func(float64) string { return "" }}
+}
+
 // shares is a flag that takes shares of a maximum: 10%,25%.
 func shares(to *[]float64) *value[[]float64] {
 	return &value[[]float64]{to, "SHARE,…", parseShares, func([]float64) string { return "" }}

@@ -123,10 +123,16 @@ func newConductor(cfg Config) *conductor {
 
 // measure measures the gateway that is up, and then what else was asked for.
 func (c *conductor) measure(ctx context.Context) error {
-	cfg := c.benchConfig()
-	cfg.UpstreamURL = "http://" + c.nodes()[0] + c.cfg.Scenarios[0].Path
-	err := c.measureWhileUp(ctx, cfg)
-	workers, _ := c.gateway.Workers()
+	var err error
+	if c.cfg.Settings.Repeated() {
+		err = c.repeat(ctx)
+	} else {
+		err = c.measureWhileUp(ctx, c.benchConfig())
+	}
+	var workers []int
+	if c.gateway != nil {
+		workers, _ = c.gateway.Workers()
+	}
 	c.fit.end(c, workers)
 	if err == nil && c.cfg.Memory {
 		err = c.memoryAfter(ctx, workers)
@@ -146,9 +152,15 @@ func (c *conductor) measureWhileUp(ctx context.Context, cfg bench.Config) error 
 	return bench.Measure(ctx, cfg, c.result)
 }
 
-// benchConfig describes the setup for package bench.
+// benchConfig describes the setup for package bench. The upstream is measured alone
+// only once.
 func (c *conductor) benchConfig() bench.Config {
+	var upstreamURL string
+	if c.result.Control == nil {
+		upstreamURL = "http://" + c.nodes()[0] + c.cfg.Scenarios[0].Path
+	}
 	return bench.Config{
+		UpstreamURL:  upstreamURL,
 		Settings:     c.result.Settings,
 		Scenarios:    c.cfg.Scenarios,
 		Gateway:      benchGateway{c.gateway, c.nodes()},

@@ -18,10 +18,10 @@ import (
 // checkParts makes sure that the gateway can be started again as often as the
 // parts need it.
 func (c *conductor) checkParts(plan *gatewayPlan) error {
-	if len(c.cfg.Settings.Scaling) > 0 && (plan.kind == Attach || plan.kind == Builtin) {
+	if s := c.cfg.Settings; plan.kind == Attach && (len(s.Scaling) > 0 || s.Repeated()) {
 		return &proxycheck.HintError{
-			Err:    fmt.Errorf("measure several numbers of workers: armrepro cannot restart this gateway (%s) with another number", plan.kind),
-			Advice: "use --gateway native, or one number of --workers",
+			Err:    errors.New("restart the gateway: armrepro did not start it (attach)"),
+			Advice: "use --gateway native, or leave out --restarts, --precision and further numbers of --workers",
 		}
 	}
 	if c.cfg.EmptyProxy && plan.install == nil {
@@ -106,33 +106,51 @@ func (c *conductor) startEmptyProxy(ctx context.Context, plan *gatewayPlan) erro
 	return err
 }
 
-// part replaces the gateway by one that start starts, and measures it into a
-// result of its own. The part is nil if nothing was measured.
-func (c *conductor) part(ctx context.Context, settings bench.Settings, scenarios []bench.Scenario, start func(context.Context, *gatewayPlan) error) (*bench.Part, error) {
-	if err := c.closeGateway(); err != nil {
+// part measures a gateway that start starts in the place of the present one. It is
+// nil if nothing was measured.
+func (c *conductor) part(ctx context.Context, settings bench.Settings, scenarios []bench.Scenario, start starter) (*bench.Part, error) {
+	r, err := c.session(ctx, settings, scenarios, start)
+	if len(r.Scenarios) == 0 {
 		return nil, err
 	}
-	whole, cfg := c.result, c.cfg
-	defer func() { c.result, c.cfg = whole, cfg }()
-	c.cfg.Settings, c.cfg.Scenarios = settings, scenarios
-	c.result = &bench.Result{Machine: whole.Machine, Gateway: whole.Gateway, Settings: settings, Control: whole.Control}
-	err := c.startAnew(ctx, start)
-	if err == nil {
-		err = c.measureWhileUp(ctx, c.benchConfig())
-	}
-	if len(c.result.Scenarios) == 0 {
-		return nil, err
-	}
-	c.result.Judge(len(scenarios))
-	r := c.result
 	return &bench.Part{
 		Workers: settings.Workers, Threads: settings.Threads, Pins: r.Settings.Pins,
 		Scenarios: r.Scenarios, Warnings: r.Warnings, Verdict: r.Verdict,
 	}, err
 }
 
+// starter starts a gateway.
+type starter func(context.Context, *gatewayPlan) error
+
+// session measures a gateway into a result of its own, which is judged: one that
+// start starts in the place of the present one, or that one without start.
+func (c *conductor) session(ctx context.Context, settings bench.Settings, scenarios []bench.Scenario, start starter) (*bench.Result, error) {
+	whole, cfg := c.result, c.cfg
+	defer func() { c.result, c.cfg = whole, cfg }()
+	var err error
+	if start != nil {
+		err = c.closeGateway()
+	}
+	c.cfg.Settings, c.cfg.Scenarios = settings, scenarios
+	c.result = &bench.Result{
+		Started: time.Now().UTC().Truncate(time.Second), Machine: whole.Machine, Gateway: whole.Gateway,
+		Settings: settings, Control: whole.Control, Warnings: []bench.Warning{},
+	}
+	if start == nil {
+		c.result.Settings.Pins = whole.Settings.Pins
+	}
+	if err == nil && start != nil {
+		err = c.startAnew(ctx, start)
+	}
+	if err == nil {
+		err = c.measureWhileUp(ctx, c.benchConfig())
+	}
+	c.result.Judge(len(scenarios))
+	return c.result, err
+}
+
 // startAnew starts a gateway with the settings' number of workers.
-func (c *conductor) startAnew(ctx context.Context, start func(context.Context, *gatewayPlan) error) error {
+func (c *conductor) startAnew(ctx context.Context, start starter) error {
 	var err error
 	if c.fit.pins, err = fitness.PlanPins(machine.LogicalCPUs(os.DirFS("/"), c.fit.cpus), c.cfg.Settings.Workers, c.cfg.Pin); err != nil {
 		return &PinError{err}

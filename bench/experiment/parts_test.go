@@ -21,6 +21,8 @@ func TestCheckParts(t *testing.T) {
 		{"nothing asked for", &gatewayPlan{kind: Attach}, Config{}, true},
 		{"native", installed, Config{EmptyProxy: true, Settings: bench.Settings{Scaling: []int{2}}}, true},
 		{"workers of somebody else's gateway", &gatewayPlan{kind: Attach}, Config{Settings: bench.Settings{Scaling: []int{2}}}, false},
+		{"restarts of somebody else's gateway", &gatewayPlan{kind: Attach}, Config{Settings: bench.Settings{Restarts: 2}}, false},
+		{"restarts", installed, Config{Settings: bench.Settings{Precision: 0.03}}, true},
 		{"no OpenResty", &gatewayPlan{kind: Builtin}, Config{EmptyProxy: true}, false},
 		{"fewer CPUs than workers", installed, Config{Pin: "0", Settings: bench.Settings{Scaling: []int{2}}}, false},
 	} {

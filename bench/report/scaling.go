@@ -28,7 +28,7 @@ func scalingGrid(r bench.Result, index int) grid {
 		rows = append(rows, row{strconv.Itoa(p.workers), []string{
 			figure(p.s.QPS, rate), figure(p.s.LatencyMs, milliseconds), efficiency, workersCPU(p.s.Runs),
 		}})
-		if !fair(p.verdict) {
+		if !p.verdict.Counts() {
 			g.notes = append(g.notes, fmt.Sprintf("%s: %s.", plural(p.workers, "worker"), p.verdict))
 		}
 	}
@@ -169,7 +169,7 @@ func emptyProxyLine(r bench.Result, part bench.Part) string {
 	empty := part.Scenarios[0]
 	line := fmt.Sprintf("Empty proxy on the same OpenResty: %s requests/s, avg latency %s (%s).",
 		figure(empty.QPS, rate), figure(empty.LatencyMs, milliseconds), part.Standing())
-	if !fair(part.Standing()) || !counts(r) || empty.QPS == nil || *empty.QPS <= 0 {
+	if !part.Standing().Counts() || !counts(r) || empty.QPS == nil || *empty.QPS <= 0 {
 		return line
 	}
 	for _, s := range r.Scenarios {

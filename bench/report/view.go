@@ -75,7 +75,11 @@ func writeEach(out *strings.Builder, results []bench.Result, opts Options, rule 
 func tables(r bench.Result) []grid {
 	var grids []grid
 	for i, s := range r.Scenarios {
-		grids = append(grids, scenarioGrid(r, s))
+		if len(r.Starts) > 0 {
+			grids = append(grids, startsGrid(r, s))
+		} else {
+			grids = append(grids, scenarioGrid(r, s))
+		}
 		if len(s.Sweep) > 0 {
 			grids = append(grids, sweepGrid(r, s))
 		}
@@ -136,9 +140,7 @@ func gatewayName(g bench.GatewayInfo) string {
 func isBuiltin(g bench.GatewayInfo) bool { return g.Kind == "builtin" }
 
 // counts reports whether the figures of r may be compared with others.
-func counts(r bench.Result) bool { return fair(r.Standing()) }
-
-func fair(v bench.Verdict) bool { return v == bench.Valid || v == bench.ValidWithWarnings }
+func counts(r bench.Result) bool { return r.Standing().Counts() }
 
 // verdict says in words whether the figures count.
 func verdict(r bench.Result) string {
