@@ -80,16 +80,6 @@ type Server struct {
 	err    error
 }
 
-// hintError is an error with a line for the user on what to do about it.
-type hintError struct {
-	err  error
-	hint string
-}
-
-func (e *hintError) Error() string { return e.err.Error() }
-func (e *hintError) Unwrap() error { return e.err }
-func (e *hintError) Hint() string  { return e.hint }
-
 // globals are etcd's settings that hold for the whole process.
 var globals = sync.OnceFunc(func() {
 	wal.SegmentSizeBytes = segmentBytes

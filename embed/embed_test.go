@@ -196,15 +196,6 @@ func TestCloseIsBounded(t *testing.T) {
 	t.Logf("Close returned %v", s.Close())
 }
 
-// hint is the advice that err carries.
-func hint(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
-	return ""
-}
-
 func TestStartErrors(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -248,7 +239,7 @@ func TestStartErrors(t *testing.T) {
 			if !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %q, want %q in it", err, test.want)
 			}
-			if got := hint(err); !strings.Contains(got, test.hint) {
+			if got := process.Hint(err); !strings.Contains(got, test.hint) {
 				t.Errorf("hint of %q is %q, want %q in it", err, got, test.hint)
 			}
 			if left, _ := os.ReadDir(test.cfg.Dir); len(left) > 0 {
@@ -266,7 +257,7 @@ func TestTooLittleSpace(t *testing.T) {
 		t.Skipf("the free space is %d bytes, %v", free, err)
 	}
 	_, err := makeFolder(parent, need)
-	if !strings.Contains(hint(err), "free some space") {
+	if !strings.Contains(process.Hint(err), "free some space") {
 		t.Errorf("error %v, want a hint about the space", err)
 	}
 	if left, _ := os.ReadDir(parent); len(left) > 0 {

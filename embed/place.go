@@ -25,20 +25,15 @@ func splitListen(listen string) (host string, port int, err error) {
 		}
 	}
 	if err != nil {
-		return "", 0, &hintError{
-			err:  fmt.Errorf("read etcd's address %q: %w", listen, err),
-			hint: "give it as host:port, such as " + DefaultListen,
-		}
+		return "", 0, process.Hintf("give it as host:port, such as "+DefaultListen, "read etcd's address %q: %w", listen, err)
 	}
 	switch host {
 	case "", "localhost":
 		host = "127.0.0.1"
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return "", 0, &hintError{
-			err:  fmt.Errorf("listen on %s: not a loopback address", listen),
-			hint: "use 127.0.0.1: the embedded etcd has no password and serves this machine only",
-		}
+		return "", 0, process.Hintf("use 127.0.0.1: the embedded etcd has no password and serves this machine only",
+			"listen on %s: not a loopback address", listen)
 	}
 	return host, int(number), nil
 }
@@ -70,18 +65,12 @@ func makeFolder(parent string, need uint64) (*process.Folder, error) {
 		folder, err = process.NewFolder(process.EtcdData, "", parents...)
 	}
 	if err != nil {
-		return nil, &hintError{
-			err:  fmt.Errorf("start etcd: make its data folder: %w", err),
-			hint: where + " that exists and can be written to",
-		}
+		return nil, process.Hintf(where+" that exists and can be written to", "start etcd: make its data folder: %w", err)
 	}
 	free, err := process.FreeDisk(folder.Path())
 	if err == nil && free < need {
-		err = &hintError{
-			err: fmt.Errorf("start etcd: %d MiB free in %s, at least %d MiB are needed",
-				free>>20, folder.Path(), need>>20),
-			hint: "free some space there, or " + where + " on another disk",
-		}
+		err = process.Hintf("free some space there, or "+where+" on another disk",
+			"start etcd: %d MiB free in %s, at least %d MiB are needed", free>>20, folder.Path(), need>>20)
 	}
 	if err != nil {
 		return nil, errors.Join(err, folder.Remove())
@@ -103,9 +92,5 @@ func explain(err error, address string) error {
 	case errors.Is(err, errDied):
 		hint = "run again with --log-level debug to see what led to it"
 	}
-	err = fmt.Errorf("start etcd: %w", err)
-	if hint == "" {
-		return err
-	}
-	return &hintError{err: err, hint: hint}
+	return process.WithHint(fmt.Errorf("start etcd: %w", err), hint)
 }

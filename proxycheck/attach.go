@@ -78,11 +78,10 @@ func attach(ctx context.Context, cfg AttachConfig) (*attached, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := newHTTPClient()
 	a := &attached{port: portOf(gateway), closed: make(chan struct{})}
 	a.core = core{
 		info:           Info{Kind: "attach"},
-		prove:          prover{url: gateway.String(), client: client},
+		prove:          prover{url: gateway.String()},
 		routeID:        newRouteID(),
 		timeouts:       cfg.Timeouts,
 		log:            cfg.Logger,
@@ -139,10 +138,8 @@ func (a *attached) checkPlugins(ctx context.Context) {
 func parseBase(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, &HintError{
-			Err:    fmt.Errorf("parse URL %q: want a scheme and a host", s),
-			Advice: "write it as http://127.0.0.1:9080",
-		}
+		return nil, process.Hintf("write it as http://127.0.0.1:9080",
+			"parse URL %q: want a scheme and a host", s)
 	}
 	return &url.URL{Scheme: u.Scheme, Host: u.Host}, nil
 }
@@ -167,14 +164,12 @@ func withPort(u *url.URL, port int) string {
 func (a *attached) identify(ctx context.Context) error {
 	server, err := a.prove.serverHeader(ctx)
 	if err != nil {
-		return &HintError{Err: err, Advice: "see that the gateway runs and that --gateway-url is right, or leave --gateway-url and --gateway out to start one"}
+		return process.WithHint(err, "see that the gateway runs and that --gateway-url is right, or leave --gateway-url and --gateway out to start one")
 	}
 	name, version, _ := strings.Cut(server, "/")
 	if name != apisixName && name != BuiltinName {
-		return &HintError{
-			Err:    fmt.Errorf("identify it: it calls itself %q, not APISIX", server),
-			Advice: "pass the URL of an APISIX as --gateway-url",
-		}
+		return process.Hintf("pass the URL of an APISIX as --gateway-url",
+			"identify it: it calls itself %q, not APISIX", server)
 	}
 	a.info.Name, a.info.Version, a.prove.server = name, version, server
 	return nil
@@ -193,7 +188,7 @@ func (a *attached) findAdmin(ctx context.Context, cfg AttachConfig, gateway *url
 	}
 	var errs []error
 	for _, base := range candidates {
-		a.admin = &admin{base: base, key: cfg.AdminKey, client: a.prove.client}
+		a.admin = &admin{base: base, key: cfg.AdminKey}
 		found, err := a.admin.recognize(ctx)
 		if found {
 			if other := a.checkSame(ctx, gateway.String(), cfg.AdminURL != ""); other != nil {
@@ -209,7 +204,7 @@ func (a *attached) findAdmin(ctx context.Context, cfg AttachConfig, gateway *url
 		errs = append(errs, err)
 	}
 	why, hint := a.noAdmin()
-	return &HintError{Err: fmt.Errorf("find its Admin API: %w", errors.Join(append(errs, why)...)), Advice: hint}
+	return process.WithHint(fmt.Errorf("find its Admin API: %w", errors.Join(append(errs, why)...)), hint)
 }
 
 // checkSame makes sure that an Admin API is this gateway's before it gets the key:
@@ -243,14 +238,12 @@ func (a *attached) checkOwnAdmin(ctx context.Context, named bool) error {
 	if named {
 		return nil
 	}
-	nowhere, err := a.prove.get(ctx, "/"+newRouteID())
-	if err == nil && nowhere.status == http.StatusNotFound && adminMessage(nowhere) == "404 Route Not Found" {
+	nowhere, err := get(ctx, a.prove.url+"/"+newRouteID())
+	if err == nil && nowhere.Status == http.StatusNotFound && adminMessage(nowhere) == "404 Route Not Found" {
 		return nil
 	}
-	return &HintError{
-		Err:    fmt.Errorf("a route of the gateway takes every path, so the Admin API at %s may be that of its upstream", a.admin.base),
-		Advice: "if it is the gateway's own, pass --admin-url " + a.admin.base,
-	}
+	return process.Hintf("if it is the gateway's own, pass --admin-url "+a.admin.base,
+		"a route of the gateway takes every path, so the Admin API at %s may be that of its upstream", a.admin.base)
 }
 
 // standaloneHint is for gateways whose routes don't come from an Admin API.
@@ -364,10 +357,8 @@ func (a *attached) Apply(ctx context.Context, r Route) error {
 	if holders := a.admin.holders(); len(holders) > 0 {
 		who += ", " + holders[0].String()
 	}
-	return errors.Join(&HintError{
-		Err:    fmt.Errorf("the Admin API at %s (%s) took the route, and the gateway at %s doesn't serve it: %w", a.admin.base, who, a.prove.url, err),
-		Advice: "if these are two gateways, pass the address of this one's Admin API as --admin-url; if they are one, see its error log: a Lua library may be missing",
-	}, a.removeRoute())
+	return errors.Join(process.Hintf("if these are two gateways, pass the address of this one's Admin API as --admin-url; if they are one, see its error log: a Lua library may be missing",
+		"the Admin API at %s (%s) took the route, and the gateway at %s doesn't serve it: %w", a.admin.base, who, a.prove.url, err), a.removeRoute())
 }
 
 // Workers lists the gateway's worker processes, where they can be seen.

@@ -40,10 +40,10 @@ func startAPISIX(t *testing.T, version, fault string, changes ...string) *runnin
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := configYAML(settings{
-		version: v, ip: listenIP, ports: r.ports, workers: 2, etcd: etcdAt(r.etcd),
-		etcdPrefix: r.prefix, adminKey: r.key, plugins: apisixtest.Plugins, home: r.home,
-	})
+	cfg := NativeConfig{
+		Install: &Install{Version: v}, Ports: r.ports, Workers: 2, Etcd: etcdAt(r.etcd), EtcdPrefix: r.prefix, AdminKey: r.key,
+	}
+	config, err := cfg.configYAML(r.home, apisixtest.Plugins)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func (r *runningAPISIX) config(t *testing.T) AttachConfig {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	p := prover{url: cfg.GatewayURL, client: newHTTPClient()}
+	p := prover{url: cfg.GatewayURL}
 	err := process.Poll(ctx, pollEvery, func() error {
 		_, err := p.serverHeader(ctx)
 		return err
@@ -110,7 +110,7 @@ func (r *runningAPISIX) config(t *testing.T) AttachConfig {
 }
 
 func (r *runningAPISIX) admin() *admin {
-	return &admin{base: r.adminURL(), key: r.key, client: newHTTPClient()}
+	return &admin{base: r.adminURL(), key: r.key}
 }
 
 // rawRoutes is everything that the Admin API tells of the routes, revisions
@@ -121,7 +121,7 @@ func (r *runningAPISIX) rawRoutes(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(ans.body)
+	return string(ans.Body)
 }
 
 // routeIDs are the routes that it has.
@@ -153,7 +153,7 @@ func TestAttach(t *testing.T) {
 			cfg := running.config(t)
 			gw, err := Attach(t.Context(), cfg)
 			if err != nil {
-				t.Fatalf("%v\n%s", err, Hint(err))
+				t.Fatalf("%v\n%s", err, process.Hint(err))
 			}
 			defer gw.Close()
 			if info := gw.Info(); info.Kind != "attach" || info.Name != "APISIX" || info.Version != version {
@@ -164,7 +164,7 @@ func TestAttach(t *testing.T) {
 			}
 			for _, r := range []Route{plainRoute(upstream), pluginRoute(upstream), plainRoute(upstream)} {
 				if err := gw.Apply(t.Context(), r); err != nil {
-					t.Fatalf("%v\n%s", err, Hint(err))
+					t.Fatalf("%v\n%s", err, process.Hint(err))
 				}
 			}
 			if ids := running.routeIDs(t); len(ids) != 2 || ids[0] != "1" {
@@ -227,7 +227,7 @@ func TestAttachFails(t *testing.T) {
 			if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("the error lacks %q:\n%v", tt.want, err)
 			}
-			if got := Hint(err); !strings.Contains(got, tt.hint) {
+			if got := process.Hint(err); !strings.Contains(got, tt.hint) {
 				t.Errorf("the hint is %q, want %q in it", got, tt.hint)
 			}
 		})
@@ -242,7 +242,7 @@ func TestAttachFindsAdmin(t *testing.T) {
 	cfg.AdminURL = ""
 	gw, err := Attach(t.Context(), cfg)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, Hint(err))
+		t.Fatalf("%v\n%s", err, process.Hint(err))
 	}
 	defer gw.Close()
 	if got := gw.(*attached).admin.base; got != cfg.GatewayURL {
@@ -272,8 +272,8 @@ func TestAttachNeverOverwrites(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "its route theirs takes it already") {
 				t.Errorf("Apply: %v", err)
 			}
-			if !strings.Contains(Hint(err), "never touched") {
-				t.Errorf("the hint is %q", Hint(err))
+			if !strings.Contains(process.Hint(err), "never touched") {
+				t.Errorf("the hint is %q", process.Hint(err))
 			}
 			if err := gw.Close(); err != nil {
 				t.Error(err)
@@ -504,8 +504,8 @@ func TestAttachForeignAdmin(t *testing.T) {
 	}
 	defer gw.Close()
 	err = gw.Apply(t.Context(), plainRoute(startUpstream(t)))
-	if err == nil || !strings.Contains(err.Error(), "the Admin API at "+theirs.adminURL()+" (APISIX/3.18.0, process ") || !strings.Contains(Hint(err), "two gateways") {
-		t.Errorf("Apply: %v\n%s", err, Hint(err))
+	if err == nil || !strings.Contains(err.Error(), "the Admin API at "+theirs.adminURL()+" (APISIX/3.18.0, process ") || !strings.Contains(process.Hint(err), "two gateways") {
+		t.Errorf("Apply: %v\n%s", err, process.Hint(err))
 	}
 	if ids := append(theirs.routeIDs(t), ours.routeIDs(t)...); len(ids) > 0 {
 		t.Errorf("routes: %v", ids)
@@ -533,8 +533,8 @@ func TestAttachStandalone(t *testing.T) {
 		cfg := tt.running.config(t)
 		cfg.AdminURL, cfg.AdminPort = "", tt.adminPort
 		_, err := Attach(t.Context(), cfg)
-		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(Hint(err), tt.hint) {
-			t.Errorf("%s: %v\n%s", tt.name, err, Hint(err))
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(process.Hint(err), tt.hint) {
+			t.Errorf("%s: %v\n%s", tt.name, err, process.Hint(err))
 		}
 	}
 }

@@ -73,14 +73,10 @@ func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
 		return nil, fmt.Errorf("start the built-in gateway: %w", err)
 	}
 	b := &builtin{cfg: cfg}
-	if cfg.EtcdPrefix == "" {
-		b.cfg.EtcdPrefix = ownEtcdPrefix + randomHex(4)
-	}
-	client := newHTTPClient()
 	b.core = core{
 		info:     Info{Kind: "builtin", Name: BuiltinName},
-		admin:    &admin{base: baseURL(cfg.AdminPort), key: cfg.AdminKey, client: client},
-		prove:    prover{url: baseURL(cfg.Port), metrics: baseURL(cfg.PrometheusPort) + "/apisix/prometheus/metrics", client: client},
+		admin:    &admin{base: baseURL(cfg.AdminPort), key: cfg.AdminKey},
+		prove:    prover{url: baseURL(cfg.Port), metrics: baseURL(cfg.PrometheusPort) + "/apisix/prometheus/metrics"},
 		routeID:  newRouteID(),
 		timeouts: cfg.Timeouts,
 		log:      cfg.Logger,
@@ -89,8 +85,8 @@ func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
 		ended:    b.howEnded,
 		runDir:   cfg.RunDir,
 	}
-	b.keepIn(cfg.Etcd, cfg.EtcdPrefix)
-	if cfg.EtcdPrefix == "" && !cfg.EtcdEnds {
+	b.keepIn(cfg.Etcd, &b.cfg.EtcdPrefix)
+	if b.store == "" && !cfg.EtcdEnds {
 		b.keys, err = markKeys(cfg.RunDir, cfg.Etcd, b.cfg.EtcdPrefix)
 	}
 	if err == nil {

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"armrepro/proxycheck/process"
 )
 
 func builtinConfig(t *testing.T) BuiltinConfig {
@@ -35,7 +37,7 @@ func TestBuiltin(t *testing.T) {
 	upstream := startUpstream(t)
 	for _, r := range []Route{plainRoute(upstream), pluginRoute(upstream), plainRoute(upstream)} {
 		if err := gw.Apply(t.Context(), r); err != nil {
-			t.Fatalf("%v\n%s", err, Hint(err))
+			t.Fatalf("%v\n%s", err, process.Hint(err))
 		}
 	}
 	pids, err := gw.Workers()
@@ -105,8 +107,8 @@ func TestBuiltinStartFails(t *testing.T) {
 			if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("the error lacks %q:\n%v", tt.want, err)
 			}
-			if !strings.Contains(Hint(err), tt.hint) {
-				t.Errorf("the hint is %q, want %q in it", Hint(err), tt.hint)
+			if !strings.Contains(process.Hint(err), tt.hint) {
+				t.Errorf("the hint is %q, want %q in it", process.Hint(err), tt.hint)
 			}
 		})
 	}

@@ -212,10 +212,8 @@ func (c *core) keepClear(ctx context.Context, path string) error {
 	}
 	for _, r := range routes {
 		if r.id != c.routeID && r.takes(path, host) {
-			return &HintError{
-				Err:    fmt.Errorf("use %s on this gateway: its route %s takes it already (%s)", path, r.id, r.pattern()),
-				Advice: c.takenHint(r.id),
-			}
+			return process.Hintf(c.takenHint(r.id),
+				"use %s on this gateway: its route %s takes it already (%s)", path, r.id, r.pattern())
 		}
 	}
 	return nil

@@ -41,29 +41,27 @@ func CheckEtcd(ctx context.Context, cfg Etcd, prefix string) (version string, er
 func checkForAPISIX(cfg Etcd, in *Install) error {
 	for _, endpoint := range cfg.Endpoints {
 		if u, err := url.Parse(endpoint); err == nil && u.Scheme == "https" && net.ParseIP(u.Hostname()) != nil {
-			return &HintError{
-				Err:    fmt.Errorf("use the etcd at %s: APISIX can't check a certificate against the address %s", endpoint, u.Hostname()),
-				Advice: "name etcd in --etcd by a name that its certificate holds, such as localhost",
-			}
+			return process.Hintf("name etcd in --etcd by a name that its certificate holds, such as localhost",
+				"use the etcd at %s: APISIX can't check a certificate against the address %s", endpoint, u.Hostname())
 		}
 	}
 	if cfg.Cert != "" && !in.OpenResty.has("apisix-nginx-module") {
-		return &HintError{
-			Err:    fmt.Errorf("use a client certificate for etcd: the OpenResty %s was built without apisix-nginx-module, which sends it", in.OpenResty.Path),
-			Advice: "install apisix-runtime, or use an etcd that asks for no certificate",
-		}
+		return process.Hintf("install apisix-runtime, or use an etcd that asks for no certificate",
+			"use a client certificate for etcd: the OpenResty %s was built without apisix-nginx-module, which sends it", in.OpenResty.Path)
 	}
 	return nil
 }
 
-// keepIn says that the routes are kept in etcd under a prefix that outlives the
-// run, unless the prefix is empty.
-func (c *core) keepIn(cfg Etcd, prefix string) {
-	if prefix == "" {
+// keepIn says that the routes are kept in etcd under a prefix that outlives the run,
+// or where it is empty makes one up.
+func (c *core) keepIn(cfg Etcd, prefix *string) {
+	if *prefix == "" {
+		*prefix = ownEtcdPrefix + randomHex(4)
 		return
 	}
-	c.store = cfg.String() + prefix
-	c.removal = func(id string) string { return etcdctlDelete(cfg, prefix+"/routes/"+id) }
+	under := *prefix + "/routes/"
+	c.store = cfg.String() + *prefix
+	c.removal = func(id string) string { return etcdctlDelete(cfg, under+id) }
 }
 
 // ownKeys are the keys that a run puts under a prefix of its own into an etcd

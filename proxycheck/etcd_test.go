@@ -9,6 +9,7 @@ import (
 
 	"armrepro/proxycheck/apisixtest"
 	"armrepro/proxycheck/etcdhttp"
+	"armrepro/proxycheck/process"
 )
 
 // countKeys counts the keys under prefix, as root of an etcd that
@@ -98,8 +99,8 @@ func TestNativeRefusesEtcd(t *testing.T) {
 	} {
 		cfg := NativeConfig{Install: &Install{Home: "/nowhere", OpenResty: &OpenResty{Modules: tt.modules}}, Etcd: tt.etcd, RunDir: shortTempDir(t)}
 		_, err := StartNative(t.Context(), cfg)
-		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(Hint(err), tt.hint) {
-			t.Errorf("%s: %v\n%s", name, err, Hint(err))
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(process.Hint(err), tt.hint) {
+			t.Errorf("%s: %v\n%s", name, err, process.Hint(err))
 		}
 		leavesNothing(t, cfg.RunDir)
 	}

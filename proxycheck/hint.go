@@ -8,12 +8,14 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // notInstalled adds to err the ways to get APISIX on the distribution under root.
 func notInstalled(err error, root string) error {
 	release, _ := os.ReadFile(filepath.Join(root, "/etc/os-release"))
-	return &HintError{Err: err, Advice: installHint(parseOSRelease(release), runtime.GOARCH)}
+	return process.WithHint(err, installHint(parseOSRelease(release), runtime.GOARCH))
 }
 
 // parseOSRelease reads the variables of os-release(5), as far as lines are such.

@@ -49,10 +49,8 @@ func newHome(runDir string, in *Install) (*home, error) {
 		}
 		errs = append(errs, err)
 	}
-	return nil, &HintError{
-		Err:    fmt.Errorf("make a home for APISIX: %w", errs[0]),
-		Advice: "set TMPDIR to a folder with a short path, outside /root, that every user may enter, such as /var/tmp",
-	}
+	return nil, process.Hintf("set TMPDIR to a folder with a short path, outside /root, that every user may enter, such as /var/tmp",
+		"make a home for APISIX: %w", errs[0])
 }
 
 func newHomeIn(parent string, in *Install) (*home, error) {

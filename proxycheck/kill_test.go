@@ -224,8 +224,8 @@ func TestKillAttached(t *testing.T) {
 	}
 	defer gw.Close()
 	err = gw.Apply(t.Context(), plainRoute(upstream))
-	if err == nil || !strings.Contains(err.Error(), report.RouteID) || !strings.Contains(Hint(err), "another armrepro measures") {
-		t.Errorf("beside a living run: %v\n%s", err, Hint(err))
+	if err == nil || !strings.Contains(err.Error(), report.RouteID) || !strings.Contains(process.Hint(err), "another armrepro measures") {
+		t.Errorf("beside a living run: %v\n%s", err, process.Hint(err))
 	}
 
 	killAndWait(t, conductor)
@@ -233,7 +233,7 @@ func TestKillAttached(t *testing.T) {
 		t.Error(err)
 	}
 	if err := gw.Apply(t.Context(), plainRoute(upstream)); err != nil {
-		t.Errorf("after the other was killed: %v\n%s", err, Hint(err))
+		t.Errorf("after the other was killed: %v\n%s", err, process.Hint(err))
 	}
 	if err := gw.Close(); err != nil {
 		t.Error(err)

@@ -63,7 +63,7 @@ func sweepFolder(ctx context.Context, f *process.Folder) error {
 func tempDirs(runDir string) ([]string, error) {
 	dirs, err := process.TempDirs(runDir)
 	if err != nil {
-		return nil, &HintError{Err: err, Advice: "set TMPDIR to a folder that exists"}
+		return nil, process.WithHint(err, "set TMPDIR to a folder that exists")
 	}
 	return dirs, nil
 }

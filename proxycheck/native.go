@@ -76,14 +76,11 @@ const listenIP = "127.0.0.1"
 // native is an installed APISIX that runs in a home of its own.
 type native struct {
 	core
-	cfg        NativeConfig
-	home       *home
-	etcdPrefix string
+	cfg  NativeConfig
+	home *home
 	// keys are those in etcd that have to be removed again.
-	keys *ownKeys
-	// secrets hides the keys and passwords in what APISIX says.
-	secrets *strings.Replacer
-	master  *process.Process
+	keys   *ownKeys
+	master *process.Process
 	// workers are the pids that were seen at the start.
 	workers   []int
 	closeOnce sync.Once
@@ -103,7 +100,7 @@ func StartNative(ctx context.Context, cfg NativeConfig) (Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start APISIX: %w", err)
 	}
-	n := &native{cfg: cfg, etcdPrefix: cmp.Or(cfg.EtcdPrefix, ownEtcdPrefix+randomHex(4)), secrets: masks(cfg.AdminKey, cfg.Etcd.Password)}
+	n := &native{cfg: cfg}
 	n.core = core{
 		info:     Info{Kind: "native", Name: apisixName, Version: cfg.Install.Version.String(), OpenResty: cfg.Install.OpenResty},
 		routeID:  newRouteID(),
@@ -114,18 +111,16 @@ func StartNative(ctx context.Context, cfg NativeConfig) (Gateway, error) {
 		ended:    n.howEnded,
 		runDir:   cfg.RunDir,
 	}
-	n.keepIn(cfg.Etcd, cfg.EtcdPrefix)
-	client := newHTTPClient()
+	n.keepIn(cfg.Etcd, &n.cfg.EtcdPrefix)
 	adminPort := cfg.Ports.Data
 	if cfg.Install.Version.isV3() {
 		adminPort = cfg.Ports.Admin
 	}
-	n.admin = &admin{base: baseURL(adminPort), key: cfg.AdminKey, client: client}
+	n.admin = &admin{base: baseURL(adminPort), key: cfg.AdminKey}
 	n.prove = prover{
 		url:     baseURL(cfg.Ports.Data),
 		server:  apisixName + "/" + n.info.Version,
 		metrics: baseURL(cfg.Ports.Prometheus) + "/apisix/prometheus/metrics",
-		client:  client,
 	}
 	if err := n.start(ctx, adminPort); err != nil {
 		return nil, errors.Join(n.mask(fmt.Errorf("start APISIX %s: %w", n.info.Version, err)), n.Close())
@@ -183,21 +178,11 @@ func (n *native) makeHome(ctx context.Context) error {
 	}
 	n.checkLogSpace()
 	n.checkOpenResty()
-	etcd, err := n.home.copyCertificates(n.cfg.Etcd)
-	if err != nil {
+	inHome := n.cfg
+	if inHome.Etcd, err = n.home.copyCertificates(n.cfg.Etcd); err != nil {
 		return err
 	}
-	config, err := configYAML(settings{
-		version:    n.cfg.Install.Version,
-		ip:         listenIP,
-		ports:      n.cfg.Ports,
-		workers:    n.cfg.Workers,
-		etcd:       etcd,
-		etcdPrefix: n.etcdPrefix,
-		adminKey:   n.cfg.AdminKey,
-		plugins:    plugins,
-		home:       n.home.dir,
-	})
+	config, err := inHome.configYAML(n.home.dir, plugins)
 	if err != nil {
 		return err
 	}
@@ -252,8 +237,8 @@ func (n *native) init(ctx context.Context) error {
 // initEtcd lays the directories of the prefix in etcd.
 func (n *native) initEtcd(ctx context.Context) error {
 	var err error
-	if n.cfg.EtcdPrefix == "" && !n.cfg.EtcdEnds {
-		if n.keys, err = markKeys(n.cfg.RunDir, n.cfg.Etcd, n.etcdPrefix); err != nil {
+	if n.store == "" && !n.cfg.EtcdEnds {
+		if n.keys, err = markKeys(n.cfg.RunDir, n.cfg.Etcd, n.cfg.EtcdPrefix); err != nil {
 			return err
 		}
 	}
@@ -262,10 +247,10 @@ func (n *native) initEtcd(ctx context.Context) error {
 		err = errors.Join(err, n.keys.abandon())
 		n.keys = nil
 	}
-	if err == nil || Hint(err) != "" {
+	if err == nil || process.Hint(err) != "" {
 		return err
 	}
-	return withHint(err, fmt.Sprintf("see that etcd answers: curl %s/version", n.cfg.Etcd.Endpoints[0]))
+	return process.WithHint(err, fmt.Sprintf("see that etcd answers: curl %s/version", n.cfg.Etcd.Endpoints[0]))
 }
 
 // cli runs one command of the apisix CLI in the home and returns what it
@@ -277,10 +262,7 @@ func (n *native) cli(ctx context.Context, command string) (string, error) {
 
 // mask hides the keys and passwords in what err says.
 func (n *native) mask(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &maskedError{err, n.secrets}
+	return process.Mask(err, n.cfg.AdminKey, n.cfg.Etcd.Password)
 }
 
 // startMaster starts the nginx master as a child. SIGKILL at our death would
@@ -317,7 +299,7 @@ func (n *native) howEnded() error {
 		hint = fmt.Sprintf("OpenResty %s (%s) lacks what APISIX %s uses: install OpenResty %s, or apisix-runtime, and put its bin folder first in PATH",
 			n.info.OpenResty.Version, n.info.OpenResty.Path, n.info.Version, newest)
 	}
-	return n.mask(withHint(err, hint))
+	return n.mask(process.WithHint(err, hint))
 }
 
 // awaitPorts waits until the master listens, and proves that nobody else does:

@@ -72,8 +72,8 @@ func TestNativeRoutes(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("the error lacks %q:\n%v", tt.want, err)
 			}
-			if !strings.Contains(Hint(err), tt.hint) {
-				t.Errorf("the hint is %q, want %q in it", Hint(err), tt.hint)
+			if !strings.Contains(process.Hint(err), tt.hint) {
+				t.Errorf("the hint is %q, want %q in it", process.Hint(err), tt.hint)
 			}
 		})
 	}
@@ -319,7 +319,7 @@ func TestNativeLeavesEtcdClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prefix := gw.(*native).etcdPrefix
+	prefix := gw.(*native).cfg.EtcdPrefix
 	if got := keysUnder(t, etcd, prefix); !strings.Contains(got, `"count":"4"`) {
 		t.Errorf("init_etcd left %s", got)
 	}
@@ -352,8 +352,8 @@ func TestNativeSharedPrefix(t *testing.T) {
 	}
 	b, bCfg := start()
 	err := b.Apply(t.Context(), plainRoute(upstream))
-	if err == nil || !strings.Contains(err.Error(), "takes it already") || !strings.Contains(Hint(err), "another armrepro") {
-		t.Errorf("the second one: %v\n%s", err, Hint(err))
+	if err == nil || !strings.Contains(err.Error(), "takes it already") || !strings.Contains(process.Hint(err), "another armrepro") {
+		t.Errorf("the second one: %v\n%s", err, process.Hint(err))
 	}
 	if err := errors.Join(b.Close(), a.Close()); err != nil {
 		t.Error(err)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"armrepro/proxycheck/process"
 )
 
 // nativeIn is a configuration whose home is made in a folder of its own.
@@ -180,7 +182,7 @@ func TestNativeStartFails(t *testing.T) {
 					t.Errorf("the error lacks %q:\n%v", want, err)
 				}
 			}
-			if got := Hint(err); (tt.hint == "") != (got == "") || !strings.Contains(got, tt.hint) {
+			if got := process.Hint(err); (tt.hint == "") != (got == "") || !strings.Contains(got, tt.hint) {
 				t.Errorf("the hint is %q, want %q in it", got, tt.hint)
 			}
 			leavesNothing(t, cfg.RunDir)

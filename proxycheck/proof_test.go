@@ -21,17 +21,19 @@ apisix_http_latency_count{type="apisix",route="1",service="",consumer="",node="1
 # TYPE apisix_g gauge
 apisix_g{route="1"} 2
 apisix_u{route="1"} 2
+apisix_other{subroute="1",uri="/,route=\"1\""} 2
 `
 	for _, tt := range []struct{ text, name, route, want string }{
 		{metrics, "apisix_http_status", "1", ""},
 		{metrics, "apisix_http_latency", "1", ""},
 		{metrics, "apisix_g", "1", ""},
 		{metrics, "apisix_u", "1", ""},
+		{metrics, "apisix_other", "1", "has no count"},
 		{metrics, "apisix_http_status", "idle", "has no count for the route idle"},
 		{metrics, "apisix_http_status", "2", "has no count for the route 2"},
-		{metrics, "apisix_bandwidth", "1", "there is no metric apisix_bandwidth"},
-		{"", "apisix_http_status", "1", "there is no metric"},
-		{"<html>", "apisix_http_status", "1", "read the metrics"},
+		{metrics, "apisix_bandwidth", "1", "has no count for the route 1"},
+		{"", "apisix_http_status", "1", "has no count"},
+		{"<html>", "apisix_http_status", "1", "has no count"},
 	} {
 		err := checkMetric([]byte(tt.text), tt.name, tt.route)
 		if tt.want == "" {

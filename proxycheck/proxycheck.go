@@ -5,7 +5,8 @@ package proxycheck
 
 import (
 	"context"
-	"errors"
+
+	"armrepro/proxycheck/process"
 )
 
 // Gateway is a running gateway under test. Close may be called twice.
@@ -61,28 +62,4 @@ type Route struct {
 }
 
 // HintError is an error with a line for the user on what to do about it.
-type HintError struct {
-	Err    error
-	Advice string
-}
-
-func (e *HintError) Error() string { return e.Err.Error() }
-func (e *HintError) Unwrap() error { return e.Err }
-func (e *HintError) Hint() string  { return e.Advice }
-
-// withHint adds the hint, if there is one.
-func withHint(err error, hint string) error {
-	if hint == "" {
-		return err
-	}
-	return &HintError{Err: err, Advice: hint}
-}
-
-// Hint returns the advice that err carries, or the empty string.
-func Hint(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
-	return ""
-}
+type HintError = process.HintError

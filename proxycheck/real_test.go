@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"armrepro/proxycheck/process"
+
 	"github.com/rs/zerolog"
 )
 
@@ -22,7 +24,7 @@ func realInstall(t *testing.T) *Install {
 	}
 	inst, err := Find(t.Context(), FindConfig{})
 	if err != nil {
-		t.Fatalf("%v\n%s", err, Hint(err))
+		t.Fatalf("%v\n%s", err, process.Hint(err))
 	}
 	t.Logf("found %+v", *inst)
 	return inst
@@ -38,7 +40,7 @@ func TestRealNative(t *testing.T) {
 	began := time.Now()
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, Hint(err))
+		t.Fatalf("%v\n%s", err, process.Hint(err))
 	}
 	defer gw.Close()
 	t.Logf("started in %s, %d plugins", time.Since(began), len(gw.Info().Plugins))
@@ -66,7 +68,7 @@ func applyAll(t *testing.T, gw Gateway) {
 	for _, r := range []Route{plainRoute(upstream), pluginRoute(upstream), plainRoute(upstream)} {
 		began := time.Now()
 		if err := gw.Apply(t.Context(), r); err != nil {
-			t.Fatalf("%v\n%s", err, Hint(err))
+			t.Fatalf("%v\n%s", err, process.Hint(err))
 		}
 		t.Logf("applied a route with metric %q in %s", r.Metric, time.Since(began))
 	}
@@ -87,7 +89,7 @@ func TestRealFailures(t *testing.T) {
 			gw.Close()
 			t.Errorf("%s: it started", name)
 		}
-		t.Logf("%s, after %s: %v\nhint: %s", name, time.Since(began), err, Hint(err))
+		t.Logf("%s, after %s: %v\nhint: %s", name, time.Since(began), err, process.Hint(err))
 		leavesNothing(t, cfg.RunDir)
 	}
 	sameChecksums(t, before, checksums(t, inst.Home))
@@ -132,10 +134,8 @@ func startProduction(t *testing.T, inst *Install, etcd string) (*runningAPISIX, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := configYAML(settings{
-		version: inst.Version, ip: listenIP, ports: r.ports, workers: 1, etcd: etcdAt(etcd),
-		etcdPrefix: r.prefix, adminKey: r.key, plugins: plugins, home: h.dir,
-	})
+	cfg := NativeConfig{Install: inst, Ports: r.ports, Workers: 1, Etcd: etcdAt(etcd), EtcdPrefix: r.prefix, AdminKey: r.key}
+	config, err := cfg.configYAML(h.dir, plugins)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func startProduction(t *testing.T, inst *Install, etcd string) (*runningAPISIX, 
 func TestRealProduction(t *testing.T) {
 	inst, etcd := realInstall(t), startEtcd(t)
 	production, theirs := startProduction(t, inst, etcd)
-	user := prover{url: baseURL(production.ports.Data), server: "APISIX/" + inst.Version.String(), client: newHTTPClient()}
+	user := prover{url: baseURL(production.ports.Data), server: "APISIX/" + inst.Version.String()}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := user.route(ctx, theirs, 1); err != nil {
@@ -191,7 +191,7 @@ func TestRealProduction(t *testing.T) {
 	cfg := production.config(t)
 	gw, err := Attach(ctx, cfg)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, Hint(err))
+		t.Fatalf("%v\n%s", err, process.Hint(err))
 	}
 	defer gw.Close()
 	if pids, err := gw.Workers(); err != nil || len(pids) != 1 {
@@ -215,7 +215,7 @@ func TestRealProduction(t *testing.T) {
 	if adminStatus(err) != http.StatusUnauthorized {
 		t.Errorf("with a wrong key: %v", err)
 	}
-	t.Logf("with a wrong key: %v\nhint: %s", err, Hint(err))
+	t.Logf("with a wrong key: %v\nhint: %s", err, process.Hint(err))
 }
 
 // useGateway requests the route all the time, as a user would, and reports any

@@ -127,11 +127,7 @@ func readBody(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	body, err := io.ReadAll(io.LimitReader(f, mostBody+1))
-	if err == nil && len(body) > mostBody {
-		err = fmt.Errorf("%s is longer than %d MiB", name, mostBody>>20)
-	}
-	return body, err
+	return process.ReadAll(f, mostBody)
 }
 
 // generate runs the generator and prints what it measured.

@@ -98,10 +98,8 @@ func checkProc() error {
 	if err != nil || self == strconv.Itoa(os.Getpid()) {
 		return nil // Whoever needs an unreadable file names it.
 	}
-	return &proxycheck.HintError{
-		Err:    fmt.Errorf("/proc belongs to another pid namespace: it lists this process as %s instead of %d", self, os.Getpid()),
-		Advice: "mount /proc for this namespace, for example with 'unshare --pid --fork --mount-proc'",
-	}
+	return process.Hintf("mount /proc for this namespace, for example with 'unshare --pid --fork --mount-proc'",
+		"/proc belongs to another pid namespace: it lists this process as %s instead of %d", self, os.Getpid())
 }
 
 // spareFiles are the open files that a run needs in addition to connections.
@@ -119,10 +117,8 @@ func (c *conductor) raiseFiles() error {
 		if c.cfg.Settings.Connections > spareFiles {
 			advice += ", or use fewer --connections"
 		}
-		return &proxycheck.HintError{
-			Err:    fmt.Errorf("only %d files may be open at once, and this run needs %d", files, need),
-			Advice: advice,
-		}
+		return process.Hintf(advice,
+			"only %d files may be open at once, and this run needs %d", files, need)
 	}
 	return nil
 }

@@ -11,10 +11,16 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"armrepro/proxycheck/process"
 )
 
-// requestTimeout bounds one request but a watch.
-const requestTimeout = 5 * time.Second
+const (
+	// requestTimeout bounds one request but a watch.
+	requestTimeout = 5 * time.Second
+	// mostAnswer bounds an answer, in bytes. A gateway's routes are the longest.
+	mostAnswer = 64 << 20
+)
 
 // Client asks an etcd. It may be used by several goroutines.
 type Client struct {
@@ -71,15 +77,20 @@ func (c *Client) Call(ctx context.Context, path string, request, answer any) err
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err == nil && answer != nil {
-		err = json.Unmarshal(body, answer)
-	}
-	if err != nil {
+	if err := read(resp, answer); err != nil {
 		return fmt.Errorf("read etcd's answer to %s: %w", path, err)
 	}
 	return nil
+}
+
+// read reads an answer into answer, if that is not nil, and closes its body.
+func read(resp *http.Response, answer any) error {
+	defer resp.Body.Close()
+	body, err := process.ReadAll(resp.Body, mostAnswer)
+	if err == nil && answer != nil {
+		err = json.Unmarshal(body, answer)
+	}
+	return err
 }
 
 // Post asks each endpoint in turn until one answers 200, or says something that
@@ -102,7 +113,7 @@ func (c *Client) Post(ctx context.Context, path string, request any) (*http.Resp
 				return resp, nil
 			}
 		}
-		if e, ok := errors.AsType[*Error](err); ok && e.final {
+		if _, final := errors.AsType[refusal](err); final {
 			return nil, err
 		}
 		errs = append(errs, err)
@@ -125,9 +136,8 @@ func (c *Client) login(ctx context.Context, endpoint string) (token string, err 
 	if err != nil {
 		return "", err
 	}
-	defer resp.Body.Close()
 	var answer struct{ Token string }
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Token == "" {
+	if err := read(resp, &answer); err != nil || answer.Token == "" {
 		return "", fmt.Errorf("log in to the etcd at %s: its answer holds no token", endpoint)
 	}
 	return answer.Token, nil
@@ -150,7 +160,7 @@ func (c *Client) send(ctx context.Context, endpoint, path, token string, body []
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, &Error{err: fmt.Errorf("ask etcd: %w", err), hint: dialHint(err)}
+		return nil, process.Hintf(dialHint(err), "ask etcd: %w", err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
