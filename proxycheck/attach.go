@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -49,15 +48,11 @@ type AttachConfig struct {
 type attached struct {
 	core
 	port int
-	// closed is closed by Close.
-	closed chan struct{}
 	// master is the pid of its nginx master, 0 where it can't be seen.
 	master int
 	unseen error
 	// prefix is the folder that it runs in, empty where it can't be seen.
-	prefix    string
-	closeOnce sync.Once
-	closeErr  error
+	prefix string
 }
 
 // Attach attaches to a running gateway. It changes nothing yet; Apply will put
@@ -78,7 +73,7 @@ func attach(ctx context.Context, cfg AttachConfig) (*attached, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &attached{port: portOf(gateway), closed: make(chan struct{})}
+	a := &attached{port: portOf(gateway)}
 	a.core = core{
 		info:           Info{Kind: "attach"},
 		prove:          prover{url: gateway.String()},
@@ -87,6 +82,7 @@ func attach(ctx context.Context, cfg AttachConfig) (*attached, error) {
 		log:            cfg.Logger,
 		expected:       1,
 		done:           make(chan struct{}),
+		closed:         make(chan struct{}),
 		ended:          func() error { return errGone },
 		runDir:         cfg.RunDir,
 		metricOptional: true,
@@ -253,7 +249,7 @@ const standaloneHint = "attach needs routes that are kept in etcd (config_provid
 // be read and says so, and what to do.
 func (a *attached) noAdmin() (why error, hint string) {
 	file := filepath.Join(a.prefix, "conf/config.yaml")
-	text, err := os.ReadFile(file)
+	text, err := process.ReadPath(file)
 	var c struct {
 		APISIX struct {
 			ConfigCenter string `yaml:"config_center"`
@@ -374,15 +370,4 @@ func (a *attached) Workers() ([]int, error) {
 		err = fmt.Errorf("see the gateway's processes: process %d listens on port %d and has no nginx workers", a.master, a.port)
 	}
 	return pids, err
-}
-
-// Close removes the route. The gateway itself is left running.
-func (a *attached) Close() error {
-	a.closeOnce.Do(func() {
-		close(a.closed)
-		if err := a.removeRoute(); err != nil {
-			a.closeErr = fmt.Errorf("leave the gateway as it was: %w", err)
-		}
-	})
-	return a.closeErr
 }

@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
-	"syscall"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -53,11 +50,7 @@ func (cfg *BuiltinConfig) setDefaults() {
 // builtin is this program's own gateway in a child process.
 type builtin struct {
 	core
-	cfg       BuiltinConfig
-	keys      *ownKeys
-	child     *process.Process
-	closeOnce sync.Once
-	closeErr  error
+	cfg BuiltinConfig
 }
 
 // AdminKeyEnv is the variable from which commands take the Admin API's key if
@@ -82,6 +75,7 @@ func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
 		log:      cfg.Logger,
 		expected: 1,
 		done:     make(chan struct{}),
+		closed:   make(chan struct{}),
 		ended:    b.howEnded,
 		runDir:   cfg.RunDir,
 	}
@@ -111,8 +105,7 @@ func (b *builtin) start(ctx context.Context) error {
 		"--etcd-key", b.cfg.Etcd.Key,
 		"--etcd-prefix", b.cfg.EtcdPrefix,
 	}
-	var err error
-	b.child, err = process.Start(process.Config{
+	err := b.core.start(process.Config{
 		Path: b.cfg.Path,
 		Args: args,
 		// Everybody can read a command line, but only this user its
@@ -122,7 +115,6 @@ func (b *builtin) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	go b.watch(b.child)
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeouts.Start)
 	defer cancel()
 	ctx, cancelAlive := b.whileAlive(ctx)
@@ -176,20 +168,4 @@ func (b *builtin) Workers() ([]int, error) {
 		return nil, b.howEnded()
 	}
 	return []int{b.child.Pid()}, nil
-}
-
-// Close removes the route, stops the gateway and removes its keys from etcd.
-func (b *builtin) Close() error {
-	b.closeOnce.Do(func() {
-		var errs []error
-		if b.child != nil {
-			b.closing.Store(true)
-			errs = append(errs, b.removeRoute(), b.child.Stop(syscall.SIGTERM, 2*time.Second))
-		}
-		errs = append(errs, b.keys.remove())
-		if err := errors.Join(errs...); err != nil {
-			b.closeErr = fmt.Errorf("stop the built-in gateway: %w", err)
-		}
-	})
-	return b.closeErr
 }

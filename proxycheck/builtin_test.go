@@ -19,6 +19,7 @@ func builtinConfig(t *testing.T) BuiltinConfig {
 	return BuiltinConfig{
 		Port: p.Data, AdminPort: p.Admin, PrometheusPort: p.Prometheus,
 		Etcd: etcdAt(startEtcd(t)), RunDir: shortTempDir(t),
+		Timeouts: Timeouts{Stop: 2 * time.Second}, // some pretenders ignore SIGTERM
 	}
 }
 

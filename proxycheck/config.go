@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"armrepro/proxycheck/process"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -118,7 +119,7 @@ func (in *Install) plugins(ctx context.Context) ([]string, error) {
 		list = strings.Fields(out)
 	} else {
 		var file []byte
-		if file, err = os.ReadFile(filepath.Join(in.Home, "conf/config-default.yaml")); err == nil {
+		if file, err = process.ReadPath(filepath.Join(in.Home, "conf/config-default.yaml")); err == nil {
 			list, err = parsePlugins(file)
 		}
 	}

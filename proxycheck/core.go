@@ -12,7 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
-	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -94,12 +94,19 @@ type core struct {
 	metricOptional bool
 	// expected is how many workers answer requests; at least 1.
 	expected int
-	// done is closed when the gateway has ended by itself.
-	done chan struct{}
-	// closing says that it is us who end it.
-	closing atomic.Bool
+	// child is the gateway's process where it was started here.
+	child *process.Process
+	// keys are those in etcd that have to be removed again, or nil.
+	keys *ownKeys
+	// home is the gateway's folder that has to be removed again, or nil.
+	home *home
+	// done is closed when the gateway has ended by itself, closed by Close.
+	done, closed chan struct{}
 	// ended says how it ended. It may be called once done is closed.
 	ended func() error
+
+	closeOnce sync.Once
+	closeErr  error
 
 	mu sync.Mutex
 	// mark is the route's, once one may be left in the store.
@@ -269,12 +276,38 @@ func (c *core) leftRoute(id string) Left {
 	return Left{What: "route " + id + " from " + c.store, How: c.removal(id)}
 }
 
-// watch closes done if the gateway's process ends before Close.
-func (c *core) watch(p *process.Process) {
-	<-p.Done()
-	if !c.closing.Load() {
-		close(c.done)
+// start starts the gateway's process, and closes done if it ends before Close.
+func (c *core) start(cfg process.Config) (err error) {
+	if c.child, err = process.Start(cfg); err != nil {
+		return err
 	}
+	go func() {
+		<-c.child.Done()
+		if !isClosed(c.closed) {
+			close(c.done)
+		}
+	}()
+	return nil
+}
+
+// Close removes the route, stops what was started, and removes its keys from etcd and
+// its home from the disk.
+func (c *core) Close() error {
+	c.closeOnce.Do(func() {
+		close(c.closed)
+		errs := []error{c.removeRoute()}
+		if c.child != nil {
+			errs = append(errs, c.child.Stop(syscall.SIGTERM, c.timeouts.Stop))
+		}
+		errs = append(errs, c.keys.remove())
+		if c.home != nil {
+			errs = append(errs, c.home.Remove())
+		}
+		if err := errors.Join(errs...); err != nil {
+			c.closeErr = fmt.Errorf("stop measuring %s: %w", cmp.Or(c.info.Name, "the gateway"), err)
+		}
+	})
+	return c.closeErr
 }
 
 // whileAlive is ctx until the gateway ends by itself.

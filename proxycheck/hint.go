@@ -3,7 +3,6 @@ package proxycheck
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -14,7 +13,7 @@ import (
 
 // notInstalled adds to err the ways to get APISIX on the distribution under root.
 func notInstalled(err error, root string) error {
-	release, _ := os.ReadFile(filepath.Join(root, "/etc/os-release"))
+	release, _ := process.ReadPath(filepath.Join(root, "/etc/os-release"))
 	return process.WithHint(err, installHint(parseOSRelease(release), runtime.GOARCH))
 }
 

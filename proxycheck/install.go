@@ -70,7 +70,7 @@ func Find(ctx context.Context, cfg FindConfig) (*Install, error) {
 		return nil, err
 	}
 	in := &Install{Home: homes[0], Others: homes[1:]}
-	file, err := os.ReadFile(filepath.Join(in.Home, versionLua))
+	file, err := process.ReadPath(filepath.Join(in.Home, versionLua))
 	if err == nil {
 		in.Version, err = parseVersionLua(file)
 	}

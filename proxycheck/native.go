@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -76,15 +74,9 @@ const listenIP = "127.0.0.1"
 // native is an installed APISIX that runs in a home of its own.
 type native struct {
 	core
-	cfg  NativeConfig
-	home *home
-	// keys are those in etcd that have to be removed again.
-	keys   *ownKeys
-	master *process.Process
+	cfg NativeConfig
 	// workers are the pids that were seen at the start.
-	workers   []int
-	closeOnce sync.Once
-	closeErr  error
+	workers []int
 }
 
 // StartNative gives the install a private home and starts it there, as the
@@ -108,6 +100,7 @@ func StartNative(ctx context.Context, cfg NativeConfig) (Gateway, error) {
 		log:      cfg.Logger,
 		expected: cfg.Workers,
 		done:     make(chan struct{}),
+		closed:   make(chan struct{}),
 		ended:    n.howEnded,
 		runDir:   cfg.RunDir,
 	}
@@ -221,7 +214,7 @@ func (n *native) init(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conf, err := os.ReadFile(n.home.path("conf/nginx.conf"))
+	conf, err := process.ReadPath(n.home.path("conf/nginx.conf"))
 	if err != nil {
 		return fmt.Errorf("apisix init wrote no nginx.conf; it printed: %s", out)
 	}
@@ -268,8 +261,7 @@ func (n *native) mask(err error) error {
 // startMaster starts the nginx master as a child. SIGKILL at our death would
 // orphan its workers, so it gets SIGTERM.
 func (n *native) startMaster(context.Context) error {
-	var err error
-	n.master, err = process.Start(process.Config{
+	err := n.core.start(process.Config{
 		Path:        n.cfg.Install.OpenResty.Path,
 		Args:        []string{"-p", n.home.dir, "-c", n.home.path("conf/nginx.conf"), "-g", "daemon off;"},
 		Env:         n.cfg.Install.environ(n.home.dir),
@@ -279,14 +271,13 @@ func (n *native) startMaster(context.Context) error {
 	if err != nil {
 		return err
 	}
-	go n.watch(n.master)
-	return n.home.Own(n.master)
+	return n.home.Own(n.child)
 }
 
 // howEnded says how the master ended, with the end of its error log.
 func (n *native) howEnded() error {
-	err := fmt.Errorf("APISIX has ended: %w", cmp.Or(n.master.Err(), errors.New("exit status 0")))
-	printed := lastLines(n.master.Tail(), 3)
+	err := fmt.Errorf("APISIX has ended: %w", cmp.Or(n.child.Err(), errors.New("exit status 0")))
+	printed := lastLines(n.child.Tail(), 3)
 	if log := n.home.errorLog(5); log != "" {
 		printed = cmp.Or(printed, "nothing") + "; its error log ends: " + log
 	}
@@ -310,10 +301,10 @@ func (n *native) awaitPorts(ctx context.Context, adminPort int) error {
 		if !exists(n.home.path("logs/nginx.pid")) {
 			return fmt.Errorf("nothing listens on port %d", n.cfg.Ports.Data)
 		}
-		if err := checkOwner(n.cfg.Ports.Data, n.master.Pid()); err != nil {
+		if err := checkOwner(n.cfg.Ports.Data, n.child.Pid()); err != nil {
 			return err
 		}
-		return checkOwner(adminPort, n.master.Pid())
+		return checkOwner(adminPort, n.child.Pid())
 	})
 }
 
@@ -377,28 +368,8 @@ func (n *native) Apply(ctx context.Context, r Route) error {
 	if !slices.Equal(pids, n.workers) {
 		return n.withLog(fmt.Errorf("apply the route %s: the worker processes were restarted, %v are now %v", r.Path, n.workers, pids))
 	}
-	return checkOwner(n.cfg.Ports.Data, n.master.Pid())
+	return checkOwner(n.cfg.Ports.Data, n.child.Pid())
 }
 
 // Workers lists the worker processes.
-func (n *native) Workers() ([]int, error) { return nginxWorkers(n.master.Pid()) }
-
-// Close removes the route, stops the gateway, removes its keys from etcd and
-// its home from the disk.
-func (n *native) Close() error {
-	n.closeOnce.Do(func() {
-		var errs []error
-		if n.master != nil {
-			n.closing.Store(true)
-			errs = append(errs, n.removeRoute(), n.master.Stop(syscall.SIGTERM, n.cfg.Timeouts.Stop))
-		}
-		errs = append(errs, n.keys.remove())
-		if n.home != nil {
-			errs = append(errs, n.home.Remove())
-		}
-		if err := errors.Join(errs...); err != nil {
-			n.closeErr = fmt.Errorf("stop APISIX: %w", err)
-		}
-	})
-	return n.closeErr
-}
+func (n *native) Workers() ([]int, error) { return nginxWorkers(n.child.Pid()) }

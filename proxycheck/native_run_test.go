@@ -38,7 +38,7 @@ func TestNativeRoutes(t *testing.T) {
 				return r
 			},
 		},
-		{name: "no such metric", route: func(r Route) Route { r.Metric = "apisix_nothing"; return r }, want: "there is no metric apisix_nothing"},
+		{name: "no such metric", route: func(r Route) Route { r.Metric = "apisix_nothing"; return r }, want: "the metric apisix_nothing has no count"},
 		{name: "metric of no plugin", route: func(r Route) Route { r.Metric = "apisix_http_status"; return r }, want: "apisix_http_status"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestNativeMasterKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(gw.(*native).master.Pid(), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(gw.(*native).child.Pid(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -127,7 +127,11 @@ func readBody(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return process.ReadAll(f, mostBody)
+	body, err := process.ReadAll(f, mostBody)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return body, nil
 }
 
 // generate runs the generator and prints what it measured.

@@ -188,7 +188,7 @@ func TestCheckTLS(t *testing.T) {
 			cfg.Endpoints = []string{strings.Replace(plain, "http:", "https:", 1)}
 		}, "ask etcd: Get", "http"},
 		"no such file": {func(cfg *etcdhttp.Config) { cfg.CACert = "/nowhere" }, "read the authorities of etcd's certificate", ""},
-		"no PEM":       {func(cfg *etcdhttp.Config) { cfg.CACert = "/dev/null" }, "holds no PEM certificate", ""},
+		"no PEM":       {func(cfg *etcdhttp.Config) { cfg.CACert = "etcdhttp_test.go" }, "holds no PEM certificate", ""},
 		"no end":       {func(cfg *etcdhttp.Config) { cfg.CACert = "/dev/zero" }, "not a regular file", ""},
 		"key as cert":  {func(cfg *etcdhttp.Config) { cfg.Cert = cfg.Key }, "read the client certificate for etcd", ""},
 	} {
