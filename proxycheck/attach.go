@@ -16,33 +16,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rs/zerolog"
 	"go.yaml.in/yaml/v4"
 
 	"armrepro/proxycheck/process"
 )
-
-// AttachConfig says which running gateway to measure.
-type AttachConfig struct {
-	// GatewayURL is the data plane; empty means http://127.0.0.1:9080.
-	GatewayURL string
-	// AdminURL is the Admin API's. Where it is empty, the Admin API is looked
-	// for on AdminPort of the same host, then on the data plane's own port.
-	AdminURL string
-	// AdminPort defaults to 9180.
-	AdminPort int
-	// PrometheusURL is the metrics'; empty means PrometheusPort of the same
-	// host, which defaults to 9091.
-	PrometheusURL  string
-	PrometheusPort int
-	// AdminKey is the Admin API's key. It is only sent to an Admin API that
-	// has proved to be one.
-	AdminKey string
-	// RunDir is where runs leave things; empty means the temporary folders.
-	RunDir   string
-	Logger   zerolog.Logger
-	Timeouts Timeouts
-}
 
 // attached is a gateway that ran before and will run after.
 type attached struct {
@@ -57,36 +34,24 @@ type attached struct {
 
 // Attach attaches to a running gateway. It changes nothing yet; Apply will put
 // one route with an id of its own, which Close removes again.
-func Attach(ctx context.Context, cfg AttachConfig) (Gateway, error) {
-	cfg.Timeouts.setDefaults()
+func Attach(ctx context.Context, cfg Config) (Gateway, error) {
+	cfg = cfg.complete()
+	cfg.GatewayURL = cmp.Or(cfg.GatewayURL, baseURL(cfg.Ports.Data))
 	a, err := attach(ctx, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("attach to the gateway at %s: %w", cmp.Or(cfg.GatewayURL, defaultGatewayURL), err)
+		return nil, fmt.Errorf("attach to the gateway at %s: %w", cfg.GatewayURL, err)
 	}
 	return a, nil
 }
 
-const defaultGatewayURL = "http://127.0.0.1:9080"
-
-func attach(ctx context.Context, cfg AttachConfig) (*attached, error) {
-	gateway, err := parseBase(cmp.Or(cfg.GatewayURL, defaultGatewayURL))
+func attach(ctx context.Context, cfg Config) (*attached, error) {
+	gateway, err := parseBase(cfg.GatewayURL)
 	if err != nil {
 		return nil, err
 	}
 	a := &attached{port: portOf(gateway)}
-	a.core = core{
-		info:           Info{Kind: "attach"},
-		prove:          prover{url: gateway.String()},
-		routeID:        newRouteID(),
-		timeouts:       cfg.Timeouts,
-		log:            cfg.Logger,
-		expected:       1,
-		done:           make(chan struct{}),
-		closed:         make(chan struct{}),
-		ended:          func() error { return errGone },
-		runDir:         cfg.RunDir,
-		metricOptional: true,
-	}
+	a.core = newCore(cfg, Info{Kind: "attach"}, func() error { return errGone })
+	a.prove.url, a.metricOptional = gateway.String(), true
 	if err := a.identify(ctx); err != nil {
 		return nil, err
 	}
@@ -95,11 +60,11 @@ func attach(ctx context.Context, cfg AttachConfig) (*attached, error) {
 		return nil, err
 	}
 	a.store, a.removal = a.admin.base, a.admin.curlDelete
-	prometheus, err := parseBase(cmp.Or(cfg.PrometheusURL, withPort(gateway, cmp.Or(cfg.PrometheusPort, 9091))))
+	prometheus, err := parseBase(cmp.Or(cfg.PrometheusURL, withPort(gateway, cfg.Ports.Prometheus)))
 	if err != nil {
 		return nil, err
 	}
-	a.prove.metrics = prometheus.String() + "/apisix/prometheus/metrics"
+	a.prove.metrics = prometheus.String() + metricsPath
 	a.checkPlugins(ctx)
 	if pids, err := a.Workers(); err == nil {
 		a.expected = max(1, len(pids))
@@ -173,8 +138,8 @@ func (a *attached) identify(ctx context.Context) error {
 
 // findAdmin finds the Admin API: where the user says, or else on 9180, where
 // 3.x has it, or on the data plane's port, where 2.x has it.
-func (a *attached) findAdmin(ctx context.Context, cfg AttachConfig, gateway *url.URL) error {
-	candidates := []string{withPort(gateway, cmp.Or(cfg.AdminPort, 9180)), gateway.String()}
+func (a *attached) findAdmin(ctx context.Context, cfg Config, gateway *url.URL) error {
+	candidates := []string{withPort(gateway, cfg.Ports.Admin), gateway.String()}
 	if cfg.AdminURL != "" {
 		u, err := parseBase(cfg.AdminURL)
 		if err != nil {

@@ -21,7 +21,7 @@ type object = map[string]any
 
 // configYAML is conf/config.yaml for a home with these plugins. Whatever it doesn't
 // name keeps the install's default, since the defaults are part of the figure.
-func (cfg *NativeConfig) configYAML(home string, plugins []string) ([]byte, error) {
+func (cfg Config) configYAML(home string, plugins []string) ([]byte, error) {
 	listen := func(port int) object { return object{"ip": listenIP, "port": port} }
 	apisix := object{
 		"node_listen":    []object{listen(cfg.Ports.Data)},

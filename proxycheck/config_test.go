@@ -42,13 +42,13 @@ func testEtcd() Etcd {
 // testYAML is the config.yaml of a release.
 func testYAML(t *testing.T, v Version) []byte {
 	t.Helper()
-	cfg := NativeConfig{
+	cfg := Config{
 		Install: &Install{Version: v}, Workers: 2, Etcd: testEtcd(), EtcdPrefix: "/armrepro-0a1b2c3d", AdminKey: "00e1",
 	}
 	if v.Patch > 0 || v.Minor == 0 {
 		cfg.Etcd = Etcd{Endpoints: []string{"http://127.0.0.1:2379", "http://127.0.0.1:22379"}}
 	}
-	cfg.setDefaults()
+	cfg = cfg.complete()
 	config, err := cfg.configYAML("/tmp/armrepro-gateway-1", []string{"limit-count", "prometheus"})
 	if err != nil {
 		t.Fatal(err)

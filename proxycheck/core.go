@@ -7,10 +7,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -19,40 +21,6 @@ import (
 
 	"armrepro/proxycheck/process"
 )
-
-// Timeouts bound the phases of starting and stopping a gateway. Zero means the
-// default of each.
-type Timeouts struct {
-	// Init bounds `apisix init`, which takes about 0.1 s; default 20 s.
-	Init time.Duration
-	// InitEtcd bounds `apisix init_etcd`, about 0.8 s; default 30 s.
-	InitEtcd time.Duration
-	// Start bounds the wait for the Admin API and the workers, about 1 s;
-	// default 30 s.
-	Start time.Duration
-	// Route bounds the wait for a route to be live, about 40 ms; default
-	// 15 s.
-	Route time.Duration
-	// Metric bounds the wait for a metric to count. From 3.14 APISIX
-	// recomputes them every 15 s; default 40 s.
-	Metric time.Duration
-	// Stop bounds the wait for the gateway to end after SIGTERM, about
-	// 1.5 s, before it is killed; default 8 s.
-	Stop time.Duration
-}
-
-// timeUnit is that of the default timeouts. Tests have more patience: many of
-// them share a machine that is busy with other things.
-var timeUnit = time.Second
-
-func (t *Timeouts) setDefaults() {
-	t.Init = cmp.Or(t.Init, 20*timeUnit)
-	t.InitEtcd = cmp.Or(t.InitEtcd, 30*timeUnit)
-	t.Start = cmp.Or(t.Start, 30*timeUnit)
-	t.Route = cmp.Or(t.Route, 15*timeUnit)
-	t.Metric = cmp.Or(t.Metric, 40*timeUnit)
-	t.Stop = cmp.Or(t.Stop, 8*timeUnit)
-}
 
 // pollEvery is the time between two looks at something awaited. It bounds how
 // late an event is seen; most take 20 to 700 ms.
@@ -67,22 +35,15 @@ type Warning struct {
 	Code, Text, Hint string
 }
 
-// Warner is a Gateway that has warnings. They may grow with every Apply.
-type Warner interface {
-	Warnings() []Warning
-}
-
 // core is what all kinds of gateway have in common: the route, from the Admin
 // API to its proof.
 type core struct {
-	info     Info
-	admin    *admin
-	prove    prover
-	routeID  string
-	timeouts Timeouts
-	log      zerolog.Logger
-	// runDir is where runs leave things.
-	runDir string
+	info    Info
+	admin   *admin
+	prove   prover
+	routeID string
+	cfg     Config
+	log     zerolog.Logger
 	// store names what keeps the route if that outlives this run, so that a
 	// route of ours could be left in it; empty where it doesn't.
 	store string
@@ -113,6 +74,37 @@ type core struct {
 	mark     *process.Folder
 	warnings []Warning
 }
+
+// newCore is the core of a gateway that cfg describes.
+func newCore(cfg Config, info Info, ended func() error) core {
+	return core{
+		cfg: cfg, log: cfg.Logger, info: info, routeID: newRouteID(), expected: 1,
+		done: make(chan struct{}), closed: make(chan struct{}), ended: ended,
+	}
+}
+
+// reach says where a gateway that is started here answers, and makes up what cfg
+// leaves to it.
+func (c *core) reach(adminPort int) (err error) {
+	p := c.cfg.Ports
+	c.cfg.AdminKey = cmp.Or(c.cfg.AdminKey, randomHex(16))
+	c.admin = &admin{base: baseURL(adminPort), key: c.cfg.AdminKey}
+	c.prove = prover{url: baseURL(p.Data), metrics: baseURL(p.Prometheus) + metricsPath}
+	if c.cfg.Etcd, err = c.cfg.Etcd.Normalize(); err == nil {
+		c.keepInEtcd()
+	}
+	return err
+}
+
+// metricsPath is where APISIX has its metrics.
+const metricsPath = "/apisix/prometheus/metrics"
+
+// listenIP is the only address a gateway of ours listens on.
+const listenIP = "127.0.0.1"
+
+func hostPort(port int) string { return net.JoinHostPort(listenIP, strconv.Itoa(port)) }
+
+func baseURL(port int) string { return "http://" + hostPort(port) }
 
 func (c *core) Info() Info            { return c.info }
 func (c *core) URL() string           { return c.prove.url }
@@ -157,7 +149,7 @@ func (c *core) makeLive(ctx context.Context, r Route) error {
 	if err := c.put(ctx, r); err != nil {
 		return err
 	}
-	routeCtx, cancelRoute := context.WithTimeout(ctx, c.timeouts.Route)
+	routeCtx, cancelRoute := context.WithTimeout(ctx, c.cfg.Timeouts.Route)
 	defer cancelRoute()
 	if err := c.prove.route(routeCtx, r, c.expected); err != nil {
 		return err
@@ -166,7 +158,7 @@ func (c *core) makeLive(ctx context.Context, r Route) error {
 	if r.Metric == "" {
 		return nil
 	}
-	metricCtx, cancelMetric := context.WithTimeout(ctx, c.timeouts.Metric)
+	metricCtx, cancelMetric := context.WithTimeout(ctx, c.cfg.Timeouts.Metric)
 	defer cancelMetric()
 	return c.proveMetric(metricCtx, r.Metric)
 }
@@ -174,7 +166,7 @@ func (c *core) makeLive(ctx context.Context, r Route) error {
 // put puts the route. From the first time on there may be one to remove.
 func (c *core) put(ctx context.Context, r Route) error {
 	if c.store != "" && c.mark == nil {
-		mark, err := newMark(c.runDir, routeKind, c.noteOn(c.routeID), c.leftRoute(c.routeID))
+		mark, err := newMark(c.cfg.RunDir, routeKind, c.noteOn(c.routeID), c.leftRoute(c.routeID))
 		if err != nil {
 			return fmt.Errorf("mark the route %s as ours: %w", c.routeID, err)
 		}
@@ -239,7 +231,7 @@ func (c *core) takenHint(id string) string {
 // removeLeftRoutes removes the routes that killed runs of this user have left in
 // the gateway, and returns those that remain.
 func (c *core) removeLeftRoutes(ctx context.Context, routes []existingRoute) ([]existingRoute, error) {
-	marks, err := takeOverMarks(c.runDir, routeKind)
+	marks, err := takeOverMarks(c.cfg.RunDir, routeKind)
 	if err != nil {
 		return nil, fmt.Errorf("look for routes of killed runs: %w", err)
 	}
@@ -297,7 +289,7 @@ func (c *core) Close() error {
 		close(c.closed)
 		errs := []error{c.removeRoute()}
 		if c.child != nil {
-			errs = append(errs, c.child.Stop(syscall.SIGTERM, c.timeouts.Stop))
+			errs = append(errs, c.child.Stop(syscall.SIGTERM, c.cfg.Timeouts.Stop))
 		}
 		errs = append(errs, c.keys.remove())
 		if c.home != nil {

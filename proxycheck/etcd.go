@@ -52,16 +52,16 @@ func checkForAPISIX(cfg Etcd, in *Install) error {
 	return nil
 }
 
-// keepIn says that the routes are kept in etcd under a prefix that outlives the run,
-// or where it is empty makes one up.
-func (c *core) keepIn(cfg Etcd, prefix *string) {
-	if *prefix == "" {
-		*prefix = ownEtcdPrefix + randomHex(4)
+// keepInEtcd says that the routes are kept in etcd under a prefix that outlives the
+// run, or where none is given makes one up.
+func (c *core) keepInEtcd() {
+	etcd, prefix := c.cfg.Etcd, c.cfg.EtcdPrefix
+	if prefix == "" {
+		c.cfg.EtcdPrefix = ownEtcdPrefix + randomHex(4)
 		return
 	}
-	under := *prefix + "/routes/"
-	c.store = cfg.String() + *prefix
-	c.removal = func(id string) string { return etcdctlDelete(cfg, under+id) }
+	c.store = etcd.String() + prefix
+	c.removal = func(id string) string { return etcdctlDelete(etcd, prefix+"/routes/"+id) }
 }
 
 // ownKeys are the keys that a run puts under a prefix of its own into an etcd
@@ -73,12 +73,20 @@ type ownKeys struct {
 	mark *process.Folder
 }
 
-// markKeys marks the keys that are to be put under prefix.
-func markKeys(runDir string, etcd Etcd, prefix string) (*ownKeys, error) {
-	k := &ownKeys{Etcd: etcd, Prefix: prefix}
+// markKeys marks the keys that are to be put under a prefix of our own, unless they go
+// with their etcd.
+func (c *core) markKeys() (err error) {
+	if c.store == "" && !c.cfg.EtcdEnds {
+		c.keys, err = newOwnKeys(c.cfg)
+	}
+	return err
+}
+
+func newOwnKeys(cfg Config) (*ownKeys, error) {
+	k := &ownKeys{Etcd: cfg.Etcd, Prefix: cfg.EtcdPrefix}
 	note, err := json.Marshal(k)
 	if err == nil {
-		k.mark, err = newMark(runDir, keysKind, string(note), k.left())
+		k.mark, err = newMark(cfg.RunDir, keysKind, string(note), k.left())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mark the keys in etcd as ours: %w", err)

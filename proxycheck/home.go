@@ -38,7 +38,7 @@ func newHome(runDir string, in *Install) (*home, error) {
 	if err := in.checkFiles(); err != nil {
 		return nil, err
 	}
-	parents, err := tempDirs(runDir)
+	parents, err := process.TempDirs(runDir)
 	if err != nil {
 		return nil, err
 	}

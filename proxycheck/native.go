@@ -5,76 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"armrepro/proxycheck/process"
 )
-
-// NativePorts are the ports of a native gateway. Zero means APISIX's default.
-type NativePorts struct {
-	// Data is the data plane's, 9080; on 2.x the Admin API's too.
-	Data int
-	// Admin is the Admin API's on 3.x, 9180.
-	Admin int
-	// Control is 9090, Prometheus 9091, TLS 9443.
-	Control, Prometheus, TLS int
-}
-
-func (p *NativePorts) setDefaults() {
-	p.Data = cmp.Or(p.Data, 9080)
-	p.Admin = cmp.Or(p.Admin, 9180)
-	p.Control = cmp.Or(p.Control, 9090)
-	p.Prometheus = cmp.Or(p.Prometheus, 9091)
-	p.TLS = cmp.Or(p.TLS, 9443)
-}
-
-// NativeConfig says how to start an installed APISIX.
-type NativeConfig struct {
-	// Install is what Find found.
-	Install *Install
-	// RunDir is where the private home is made; empty means the first
-	// temporary folder that will do.
-	RunDir string
-	// Workers is the number of worker processes; zero means 1.
-	Workers int
-	Ports   NativePorts
-	// Etcd is where the gateway keeps its configuration.
-	Etcd Etcd
-	// EtcdPrefix is the key prefix; empty means a new one, which is removed
-	// again from etcd.
-	EtcdPrefix string
-	// EtcdEnds says that the etcd ends with this run, and its keys with it.
-	EtcdEnds bool
-	// AdminKey is the Admin API's key; empty means a random one.
-	AdminKey string
-	// Load is how long one scenario keeps the gateway under load, for an
-	// estimate of its access log; zero means that nothing is estimated.
-	Load     time.Duration
-	Logger   zerolog.Logger
-	Timeouts Timeouts
-}
-
-func (cfg *NativeConfig) setDefaults() {
-	cfg.Workers = cmp.Or(cfg.Workers, 1)
-	cfg.Ports.setDefaults()
-	cfg.Timeouts.setDefaults()
-	cfg.AdminKey = cmp.Or(cfg.AdminKey, randomHex(16))
-}
-
-// listenIP is the only address a gateway of ours listens on.
-const listenIP = "127.0.0.1"
 
 // native is an installed APISIX that runs in a home of its own.
 type native struct {
 	core
-	cfg NativeConfig
 	// workers are the pids that were seen at the start.
 	workers []int
 }
@@ -83,47 +24,28 @@ type native struct {
 // official image does: apisix init, apisix init_etcd, openresty. It returns
 // when the Admin API answers, the workers are counted and the ports are proved
 // to be its own.
-func StartNative(ctx context.Context, cfg NativeConfig) (Gateway, error) {
-	cfg.setDefaults()
-	var err error
-	if cfg.Etcd, err = cfg.Etcd.Normalize(); err == nil {
-		err = checkForAPISIX(cfg.Etcd, cfg.Install)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("start APISIX: %w", err)
-	}
-	n := &native{cfg: cfg}
-	n.core = core{
-		info:     Info{Kind: "native", Name: apisixName, Version: cfg.Install.Version.String(), OpenResty: cfg.Install.OpenResty},
-		routeID:  newRouteID(),
-		timeouts: cfg.Timeouts,
-		log:      cfg.Logger,
-		expected: cfg.Workers,
-		done:     make(chan struct{}),
-		closed:   make(chan struct{}),
-		ended:    n.howEnded,
-		runDir:   cfg.RunDir,
-	}
-	n.keepIn(cfg.Etcd, &n.cfg.EtcdPrefix)
+func StartNative(ctx context.Context, cfg Config) (Gateway, error) {
+	cfg = cfg.complete()
+	n := &native{}
+	n.core = newCore(cfg, Info{Kind: "native", Name: apisixName, Version: cfg.Install.Version.String(), OpenResty: cfg.Install.OpenResty}, n.howEnded)
+	n.expected = cfg.Workers
 	adminPort := cfg.Ports.Data
 	if cfg.Install.Version.isV3() {
 		adminPort = cfg.Ports.Admin
 	}
-	n.admin = &admin{base: baseURL(adminPort), key: cfg.AdminKey}
-	n.prove = prover{
-		url:     baseURL(cfg.Ports.Data),
-		server:  apisixName + "/" + n.info.Version,
-		metrics: baseURL(cfg.Ports.Prometheus) + "/apisix/prometheus/metrics",
+	err := n.reach(adminPort)
+	n.prove.server = apisixName + "/" + n.info.Version
+	if err == nil {
+		err = checkForAPISIX(n.cfg.Etcd, cfg.Install)
 	}
-	if err := n.start(ctx, adminPort); err != nil {
+	if err == nil {
+		err = n.start(ctx, adminPort)
+	}
+	if err != nil {
 		return nil, errors.Join(n.mask(fmt.Errorf("start APISIX %s: %w", n.info.Version, err)), n.Close())
 	}
 	return n, nil
 }
-
-func hostPort(port int) string { return net.JoinHostPort(listenIP, strconv.Itoa(port)) }
-
-func baseURL(port int) string { return "http://" + hostPort(port) }
 
 // start goes through the phases, each bounded and each logged, so that a user
 // who waits can see for what.
@@ -230,10 +152,8 @@ func (n *native) init(ctx context.Context) error {
 // initEtcd lays the directories of the prefix in etcd.
 func (n *native) initEtcd(ctx context.Context) error {
 	var err error
-	if n.store == "" && !n.cfg.EtcdEnds {
-		if n.keys, err = markKeys(n.cfg.RunDir, n.cfg.Etcd, n.cfg.EtcdPrefix); err != nil {
-			return err
-		}
+	if err = n.markKeys(); err != nil {
+		return err
 	}
 	_, err = n.cli(ctx, "init_etcd")
 	if err != nil && n.keys != nil {

@@ -156,7 +156,7 @@ func TestNativeWarnsOfLogSpace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer gw.Close()
-	w := gw.(Warner).Warnings()
+	w := gw.Warnings()
 	if len(w) != 1 || w[0].Code != "log-space" || !strings.Contains(w[0].Text, cfg.RunDir) {
 		t.Errorf("warnings: %v", w)
 	}
@@ -337,7 +337,7 @@ func TestNativeSharedPrefix(t *testing.T) {
 	etcd := startEtcd(t)
 	upstream := startUpstream(t)
 	prefix := "/shared-" + randomHex(4)
-	start := func() (*native, NativeConfig) {
+	start := func() (*native, Config) {
 		cfg := nativeIn(t, "3.18.0", "")
 		cfg.Etcd, cfg.EtcdPrefix = etcdAt(etcd), prefix
 		gw, err := StartNative(t.Context(), cfg)

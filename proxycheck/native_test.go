@@ -25,7 +25,7 @@ func TestNative(t *testing.T) {
 			t.Parallel()
 			inst := fakeInstall(t, version, "")
 			before := checksums(t, inst.Home)
-			gw, err := StartNative(t.Context(), NativeConfig{
+			gw, err := StartNative(t.Context(), Config{
 				Install: inst, Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t),
 			})
 			if err != nil {

@@ -85,12 +85,11 @@ func checkPort(ctx context.Context, p Port) error {
 	what := fmt.Sprintf("port %d (%s)", p.Number, p.Name)
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Number))
 	reason := errInUse
-	holder, err := process.PortHolder(os.DirFS("/"), p.Number)
-	if err == nil && holder != nil {
+	if holders, _ := process.Listeners(os.DirFS("/"), p.Number); len(holders) > 0 {
 		if AnswersAsAPISIX(ctx, "http://"+address) {
 			reason = errGateway
 		}
-		return fmt.Errorf("%s is %w by %s", what, reason, holder)
+		return fmt.Errorf("%s is %w by %s", what, reason, &holders[0])
 	}
 	// The holder may be in another network or pid namespace, or hold the
 	// port without listening.
@@ -125,8 +124,8 @@ func ExplainListen(err error, flag string, addresses ...string) error {
 		if splitErr != nil || numErr != nil || !strings.Contains(err.Error(), address) {
 			continue
 		}
-		if holder, holderErr := process.PortHolder(os.DirFS("/"), port); holderErr == nil && holder != nil {
-			return process.WithHint(err, fmt.Sprintf("port %d is in use by %s: stop it, or use %s", port, holder, flag))
+		if holders, _ := process.Listeners(os.DirFS("/"), port); len(holders) > 0 {
+			return process.WithHint(err, fmt.Sprintf("port %d is in use by %s: stop it, or use %s", port, &holders[0], flag))
 		}
 	}
 	return err

@@ -33,7 +33,7 @@ func realInstall(t *testing.T) *Install {
 func TestRealNative(t *testing.T) {
 	inst := realInstall(t)
 	before := checksums(t, inst.Home)
-	cfg := NativeConfig{
+	cfg := Config{
 		Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t),
 		Logger: zerolog.New(zerolog.NewTestWriter(t)),
 	}
@@ -77,11 +77,11 @@ func applyAll(t *testing.T, gw Gateway) {
 func TestRealFailures(t *testing.T) {
 	inst := realInstall(t)
 	before := checksums(t, inst.Home)
-	for name, change := range map[string]func(cfg *NativeConfig){
-		"no etcd":   func(cfg *NativeConfig) { cfg.Etcd = etcdAt(baseURL(freePort(t))) },
-		"port held": func(cfg *NativeConfig) { shareAdminPort(t, cfg) },
+	for name, change := range map[string]func(cfg *Config){
+		"no etcd":   func(cfg *Config) { cfg.Etcd = etcdAt(baseURL(freePort(t))) },
+		"port held": func(cfg *Config) { shareAdminPort(t, cfg) },
 	} {
-		cfg := NativeConfig{Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t)}
+		cfg := Config{Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t)}
 		change(&cfg)
 		began := time.Now()
 		gw, err := StartNative(t.Context(), cfg)
@@ -111,7 +111,7 @@ func TestRealKill(t *testing.T) {
 	t.Logf("swept in %s", time.Since(began))
 	leavesNothing(t, cfg.RunDir)
 	waitGone(t, report.Workers[0])
-	gw, err := StartNative(t.Context(), NativeConfig{Install: inst, RunDir: cfg.RunDir, Ports: cfg.Ports, Etcd: cfg.Etcd})
+	gw, err := StartNative(t.Context(), Config{Install: inst, RunDir: cfg.RunDir, Ports: cfg.Ports, Etcd: cfg.Etcd})
 	if err != nil {
 		t.Fatalf("the next run: %v", err)
 	}
@@ -134,7 +134,7 @@ func startProduction(t *testing.T, inst *Install, etcd string) (*runningAPISIX, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := NativeConfig{Install: inst, Ports: r.ports, Workers: 1, Etcd: etcdAt(etcd), EtcdPrefix: r.prefix, AdminKey: r.key}
+	cfg := Config{Install: inst, Ports: r.ports, Workers: 1, Etcd: etcdAt(etcd), EtcdPrefix: r.prefix, AdminKey: r.key}
 	config, err := cfg.configYAML(h.dir, plugins)
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestRealProduction(t *testing.T) {
 	}
 	stop, answered := useGateway(t, &user, theirs)
 
-	beside, err := StartNative(ctx, NativeConfig{Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(etcd), Ports: freePorts(t)})
+	beside, err := StartNative(ctx, Config{Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(etcd), Ports: freePorts(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ const (
 // temporary folders. It belongs before CheckPorts, or a gateway that is still
 // ending would be taken for one that holds its ports.
 func Sweep(ctx context.Context, runDir string) error {
-	dirs, err := tempDirs(runDir)
+	dirs, err := process.TempDirs(runDir)
 	if err != nil {
 		return err
 	}
@@ -59,19 +59,10 @@ func sweepFolder(ctx context.Context, f *process.Folder) error {
 	return f.Remove()
 }
 
-// tempDirs is process.TempDirs with advice.
-func tempDirs(runDir string) ([]string, error) {
-	dirs, err := process.TempDirs(runDir)
-	if err != nil {
-		return nil, process.WithHint(err, "set TMPDIR to a folder that exists")
-	}
-	return dirs, nil
-}
-
 // markDirs lists where marks of routes are. They have to be found again
 // whatever TMPDIR is, and after a restart of the machine as the route is.
 func markDirs(runDir string) ([]string, error) {
-	dirs, err := tempDirs(runDir)
+	dirs, err := process.TempDirs(runDir)
 	if runDir == "" {
 		dirs = append([]string{"/var/tmp", "/tmp"}, dirs...)
 	}

@@ -85,7 +85,7 @@ func TestWaysOfInstalling(t *testing.T) {
 				if inst.Home != home {
 					t.Fatalf("found %s, not %s", inst.Home, home)
 				}
-				gw, err := StartNative(t.Context(), NativeConfig{Install: inst, Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t)})
+				gw, err := StartNative(t.Context(), Config{Install: inst, Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t)})
 				if err != nil {
 					t.Fatalf("%v\n%s", err, process.Hint(err))
 				}
@@ -149,7 +149,7 @@ func TestOpenRestyWarning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gw, err := StartNative(t.Context(), NativeConfig{Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t)})
+	gw, err := StartNative(t.Context(), Config{Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestOpenRestyWarning(t *testing.T) {
 	if or == nil || or.Version != "1.27.1.2" || or.LuaJIT == "" || !slices.Contains(or.Modules, "ngx_lua-0.10.26") {
 		t.Errorf("%+v", or)
 	}
-	warnings := gw.(Warner).Warnings()
+	warnings := gw.Warnings()
 	if !slices.ContainsFunc(warnings, func(w Warning) bool {
 		return w.Code == "openresty" && strings.Contains(w.Text, "APISIX 2.15.0 runs on OpenResty 1.27.1.2") && strings.Contains(w.Hint, root)
 	}) {

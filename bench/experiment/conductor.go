@@ -165,8 +165,8 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 	c.etcd = server
 	c.down = append(c.down, server.Close)
 	c.etcdConfig.Endpoints = []string{server.Endpoint()}
-	c.result.Etcd = bench.EtcdInfo{Version: server.Version(), Embedded: true}
-	c.log.Info().Str("version", server.Version()).Str("url", server.Endpoint()).Stringer("in", time.Since(begin).Round(time.Millisecond)).Msg("etcd ready")
+	c.result.Etcd = bench.EtcdInfo{Version: embed.Version, Embedded: true}
+	c.log.Info().Str("version", embed.Version).Str("url", server.Endpoint()).Stringer("in", time.Since(begin).Round(time.Millisecond)).Msg("etcd ready")
 	return nil
 }
 

@@ -85,7 +85,7 @@ func TempDirs(dir string) ([]string, error) {
 		}
 	}
 	if len(dirs) == 0 {
-		return nil, fmt.Errorf("find a folder for temporary files: %w", errors.Join(errs...))
+		return nil, Hintf("set TMPDIR to a folder that exists", "find a folder for temporary files: %w", errors.Join(errs...))
 	}
 	return dirs, nil
 }

@@ -33,18 +33,6 @@ func (h *Holder) String() string {
 
 const unknownHolder = "unknown process (run as root to see)"
 
-// PortHolder says which process listens on a TCP port, on any address of
-// either family. It is nil, without an error, when the port is free. Of
-// processes that share the socket, such as an nginx master and its workers, it
-// is the one that started the others.
-func PortHolder(root fs.FS, port int) (*Holder, error) {
-	holders, err := Listeners(root, port)
-	if err != nil || len(holders) == 0 {
-		return nil, err
-	}
-	return &holders[0], nil
-}
-
 // Listeners lists every process that has a listening socket on a TCP port:
 // parents before their children, then by pid. With SO_REUSEPORT several
 // unrelated processes can be among them. A socket whose owner cannot be seen
