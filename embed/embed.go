@@ -133,7 +133,7 @@ func start(ctx context.Context, cfg Config, host string, port int) (*Server, err
 	}
 	log := newLog(cfg.Logger, s.fail)
 	if err := s.boot(ctx, etcdConfig(folder.Path(), address, log, streams)); err != nil {
-		return nil, errors.Join(explain(err, address), s.Close())
+		return nil, errors.Join(explain(err), s.Close())
 	}
 	go s.watch()
 	return s, nil

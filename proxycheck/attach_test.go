@@ -586,7 +586,7 @@ func TestAttachMarks(t *testing.T) {
 	cfg := startAPISIX(t, "3.18.0", "").config(t)
 	gone, other := cfg.AdminURL+"/routes/armrepro-00000001", "http://192.0.2.1:9180/routes/armrepro-00000002"
 	for _, note := range []string{gone, other} {
-		mark, err := newMark(cfg.RunDir, routeKind, note, Left{What: note})
+		mark, err := newMark(cfg.RunDir, routeKind, note, process.Left{What: note})
 		if err == nil {
 			err = mark.Leave()
 		}
@@ -605,7 +605,7 @@ func TestAttachMarks(t *testing.T) {
 		t.Error(err)
 	}
 	marks, err := takeOverMarks(cfg.RunDir, routeKind)
-	if err != nil || len(marks) != 1 || marks[0].Note() != other {
+	if err != nil || len(marks) != 1 || marks[0].Note != other {
 		t.Errorf("marks: %v, %v", marks, err)
 	}
 }

@@ -130,12 +130,9 @@ func (c *core) warn(code, text, hint string) {
 // apply makes the route live, or says why it isn't: that the gateway has ended
 // says more than that it doesn't answer.
 func (c *core) apply(ctx context.Context, r Route) error {
-	if isClosed(c.done) {
-		return c.ended()
-	}
 	err := c.makeLive(ctx, r)
-	if err != nil && isClosed(c.done) {
-		return c.ended()
+	if isClosed(c.done) {
+		err = c.ended()
 	}
 	return err
 }
@@ -237,15 +234,15 @@ func (c *core) removeLeftRoutes(ctx context.Context, routes []existingRoute) ([]
 	}
 	var errs []error
 	for _, mark := range marks {
-		id := path.Base(mark.Note())
+		id := path.Base(mark.Note)
 		at := slices.IndexFunc(routes, func(r existingRoute) bool { return r.id == id })
-		if at < 0 && mark.Note() != c.noteOn(id) {
+		if at < 0 && mark.Note != c.noteOn(id) {
 			errs = append(errs, mark.Leave()) // in another store
 			continue
 		}
 		if at >= 0 {
 			if err := c.admin.delete(ctx, id); err != nil {
-				errs = append(errs, c.routeLeft(id, err), mark.Leave())
+				errs = append(errs, c.leftRoute(id).Because(err), mark.Leave())
 				continue
 			}
 			c.log.Info().Str("route", id).Msg("removed a route that a killed run had left")
@@ -259,13 +256,8 @@ func (c *core) removeLeftRoutes(ctx context.Context, routes []existingRoute) ([]
 // noteOn is what the mark of a route notes.
 func (c *core) noteOn(id string) string { return c.store + "/routes/" + id }
 
-// routeLeft says that a route could not be removed.
-func (c *core) routeLeft(id string, err error) error {
-	return &LeftBehind{Left: []Left{c.leftRoute(id)}, Err: err}
-}
-
-func (c *core) leftRoute(id string) Left {
-	return Left{What: "route " + id + " from " + c.store, How: c.removal(id)}
+func (c *core) leftRoute(id string) process.Left {
+	return process.Left{What: "route " + id + " from " + c.store, How: c.removal(id)}
 }
 
 // start starts the gateway's process, and closes done if it ends before Close.
@@ -336,7 +328,7 @@ func (c *core) removeRoute() error {
 	}
 	if err != nil {
 		// The mark stays beside the route for the next run to find.
-		return errors.Join(c.routeLeft(c.routeID, err), mark.Leave())
+		return errors.Join(c.leftRoute(c.routeID).Because(err), mark.Leave())
 	}
 	return mark.Remove()
 }

@@ -94,8 +94,8 @@ func newOwnKeys(cfg Config) (*ownKeys, error) {
 	return k, nil
 }
 
-func (k *ownKeys) left() Left {
-	return Left{
+func (k *ownKeys) left() process.Left {
+	return process.Left{
 		What: fmt.Sprintf("keys under %s from the etcd at %s", k.Prefix, k.Etcd),
 		How:  etcdctlDelete(k.Etcd, "--prefix", k.Prefix+"/"),
 	}
@@ -115,7 +115,7 @@ func (k *ownKeys) remove() error {
 		err = client.Call(ctx, "/v3/kv/deleterange", etcdhttp.Under(k.Prefix+"/"), nil)
 	}
 	if err != nil {
-		return errors.Join(&LeftBehind{Left: []Left{k.left()}, Err: err}, k.mark.Leave())
+		return errors.Join(k.left().Because(err), k.mark.Leave())
 	}
 	return k.mark.Remove()
 }

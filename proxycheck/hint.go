@@ -3,19 +3,9 @@ package proxycheck
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-
-	"armrepro/proxycheck/process"
 )
-
-// notInstalled adds to err the ways to get APISIX on the distribution under root.
-func notInstalled(err error, root string) error {
-	release, _ := process.ReadPath(filepath.Join(root, "/etc/os-release"))
-	return process.WithHint(err, installHint(parseOSRelease(release), runtime.GOARCH))
-}
 
 // parseOSRelease reads the variables of os-release(5), as far as lines are such.
 func parseOSRelease(file []byte) map[string]string {

@@ -1,14 +1,15 @@
 package proxycheck
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -125,7 +126,8 @@ func (cfg FindConfig) findHomes() ([]string, error) {
 	if exists(scripts[0]) {
 		err = fmt.Errorf("%w: the command %s is there, but no folder that belongs to it", err, scripts[0])
 	}
-	return nil, notInstalled(err, cfg.Root)
+	release, _ := process.ReadPath(filepath.Join(cfg.Root, "/etc/os-release"))
+	return nil, process.WithHint(err, installHint(parseOSRelease(release), runtime.GOARCH))
 }
 
 // homesOf lists where the APISIX that a script starts may be: around it, as in a
@@ -153,14 +155,8 @@ var scriptPath = regexp.MustCompile(`/[^\s"'` + "`" + `$=;:()|&<>*]+`)
 
 // homesNamed lists the homes that hold what a script names.
 func homesNamed(script string) []string {
-	f, err := os.Open(script)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	const enough = 16 << 10
-	text, _ := io.ReadAll(io.LimitReader(f, enough))
-	if !strings.HasPrefix(string(text), "#!") {
+	text, err := process.ReadPath(script)
+	if err != nil || !bytes.HasPrefix(text, []byte("#!")) {
 		return nil
 	}
 	var homes []string

@@ -61,7 +61,7 @@ func (n *native) start(ctx context.Context, adminPort int) error {
 		{"init_etcd", t.InitEtcd, n.initEtcd},
 		{"start", t.Start, n.startMaster},
 		{"ports", t.Start, func(ctx context.Context) error { return n.awaitPorts(ctx, adminPort) }},
-		{"admin", t.Start, n.awaitAdmin},
+		{"admin", t.Start, func(ctx context.Context) error { return n.await(ctx, "wait for the Admin API", n.admin.answers) }},
 		{"workers", t.Start, n.awaitWorkers},
 	}
 	for _, p := range phases {
@@ -226,11 +226,6 @@ func (n *native) awaitPorts(ctx context.Context, adminPort int) error {
 		}
 		return checkOwner(adminPort, n.child.Pid())
 	})
-}
-
-// awaitAdmin waits until the Admin API answers to our key.
-func (n *native) awaitAdmin(ctx context.Context) error {
-	return n.await(ctx, "wait for the Admin API", n.admin.answers)
 }
 
 // awaitWorkers waits for the wanted number of workers.

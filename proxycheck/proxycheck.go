@@ -92,15 +92,6 @@ type Timeouts struct {
 // them share a machine that is busy with other things.
 var timeUnit = time.Second
 
-func (t *Timeouts) setDefaults() {
-	t.Init = cmp.Or(t.Init, 20*timeUnit)
-	t.InitEtcd = cmp.Or(t.InitEtcd, 30*timeUnit)
-	t.Start = cmp.Or(t.Start, 30*timeUnit)
-	t.Route = cmp.Or(t.Route, 15*timeUnit)
-	t.Metric = cmp.Or(t.Metric, 40*timeUnit)
-	t.Stop = cmp.Or(t.Stop, 8*timeUnit)
-}
-
 // Ports are the ports of a gateway. Zero means APISIX's default.
 type Ports struct {
 	// Data is the data plane's, 9080; on 2.x the Admin API's too.
@@ -154,7 +145,9 @@ func (cfg Config) complete() Config {
 	p := &cfg.Ports
 	p.Data, p.Admin = cmp.Or(p.Data, 9080), cmp.Or(p.Admin, 9180)
 	p.Control, p.Prometheus, p.TLS = cmp.Or(p.Control, 9090), cmp.Or(p.Prometheus, 9091), cmp.Or(p.TLS, 9443)
-	cfg.Timeouts.setDefaults()
+	t := &cfg.Timeouts
+	t.Init, t.InitEtcd, t.Start = cmp.Or(t.Init, 20*timeUnit), cmp.Or(t.InitEtcd, 30*timeUnit), cmp.Or(t.Start, 30*timeUnit)
+	t.Route, t.Metric, t.Stop = cmp.Or(t.Route, 15*timeUnit), cmp.Or(t.Metric, 40*timeUnit), cmp.Or(t.Stop, 8*timeUnit)
 	return cfg
 }
 

@@ -10,12 +10,6 @@ import (
 	"armrepro/proxycheck/process"
 )
 
-// LeftBehind is the error of having been unable to take something away again.
-type LeftBehind = process.LeftBehind
-
-// Left is something that is left behind, and how to remove it.
-type Left = process.Left
-
 // The kinds of folders that runs leave when they are killed.
 const (
 	// homeKind is a native gateway's home.
@@ -39,9 +33,7 @@ func Sweep(ctx context.Context, runDir string) error {
 	}
 	var errs []error
 	for _, kind := range []string{homeKind, process.EtcdData} {
-		folders, err := process.TakeOver(kind, dirs...)
-		errs = append(errs, err)
-		for _, f := range folders {
+		for _, f := range process.TakeOver(kind, dirs...) {
 			errs = append(errs, sweepFolder(ctx, f))
 		}
 	}
@@ -71,7 +63,7 @@ func markDirs(runDir string) ([]string, error) {
 
 // newMark marks something that this run puts elsewhere, and that left names. note
 // is for the run that takes the mark over.
-func newMark(runDir, kind, note string, left Left) (*process.Folder, error) {
+func newMark(runDir, kind, note string, left process.Left) (*process.Folder, error) {
 	dirs, err := markDirs(runDir)
 	if err != nil {
 		return nil, err
@@ -89,7 +81,7 @@ func takeOverMarks(runDir, kind string) ([]*process.Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return process.TakeOver(kind, dirs...)
+	return process.TakeOver(kind, dirs...), nil
 }
 
 // SweepKeys removes the keys that killed runs have left in an etcd that outlived
@@ -99,7 +91,7 @@ func SweepKeys(runDir string) error {
 	errs := []error{err}
 	for _, mark := range marks {
 		k := &ownKeys{mark: mark}
-		if json.Unmarshal([]byte(mark.Note()), k) != nil || !ownPrefix.MatchString(k.Prefix) {
+		if json.Unmarshal([]byte(mark.Note), k) != nil || !ownPrefix.MatchString(k.Prefix) {
 			errs = append(errs, mark.Remove())
 			continue
 		}

@@ -30,7 +30,7 @@ const enough = 200
 // endpoints answer as etcd 3.4 or newer, and that keys below prefix can be read.
 // It returns etcd's version.
 func (c *Client) Check(ctx context.Context, prefix string) (version string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, process.RequestTimeout)
 	defer cancel()
 	var errs []error
 	for _, endpoint := range c.cfg.Endpoints {

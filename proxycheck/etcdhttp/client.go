@@ -15,13 +15,6 @@ import (
 	"armrepro/proxycheck/process"
 )
 
-const (
-	// requestTimeout bounds one request but a watch.
-	requestTimeout = 5 * time.Second
-	// mostAnswer bounds an answer, in bytes. A gateway's routes are the longest.
-	mostAnswer = 64 << 20
-)
-
 // Client asks an etcd. It may be used by several goroutines.
 type Client struct {
 	cfg Config
@@ -40,12 +33,12 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: requestTimeout}
+	dialer := &net.Dialer{Timeout: process.RequestTimeout}
 	return &Client{cfg: cfg, http: &http.Client{
 		Transport: &http.Transport{
 			DialContext:           dialer.DialContext,
 			TLSClientConfig:       t,
-			ResponseHeaderTimeout: requestTimeout,
+			ResponseHeaderTimeout: process.RequestTimeout,
 			IdleConnTimeout:       time.Minute,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -71,7 +64,7 @@ func Under(prefix string) Range {
 
 // Call makes one request and reads the answer into answer, if that is not nil.
 func (c *Client) Call(ctx context.Context, path string, request, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, process.RequestTimeout)
 	defer cancel()
 	resp, err := c.Post(ctx, path, request)
 	if err != nil {
@@ -86,7 +79,7 @@ func (c *Client) Call(ctx context.Context, path string, request, answer any) err
 // read reads an answer into answer, if that is not nil, and closes its body.
 func read(resp *http.Response, answer any) error {
 	defer resp.Body.Close()
-	body, err := process.ReadAll(resp.Body, mostAnswer)
+	body, err := process.ReadAll(resp.Body, process.MaxAnswerBytes)
 	if err == nil && answer != nil {
 		err = json.Unmarshal(body, answer)
 	}

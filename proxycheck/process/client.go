@@ -14,9 +14,9 @@ const (
 	// The slowest one seen, a PUT to a gateway while etcd elects, took under a
 	// second.
 	RequestTimeout = 5 * time.Second
-	// maxAnswerBytes bounds an answer. A production gateway's routes or metrics
+	// MaxAnswerBytes bounds an answer. A production gateway's routes or metrics
 	// can be some megabytes.
-	maxAnswerBytes = 64 << 20
+	MaxAnswerBytes = 64 << 20
 )
 
 // client makes every request of this program's own, to what it started and to a
@@ -54,7 +54,7 @@ func Ask(ctx context.Context, method, url string, header http.Header, body strin
 		return nil, err
 	}
 	defer resp.Body.Close()
-	answer, err := ReadAll(resp.Body, maxAnswerBytes)
+	answer, err := ReadAll(resp.Body, MaxAnswerBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read the answer of %s: %w", url, err)
 	}

@@ -2,6 +2,7 @@ package process
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -75,15 +76,15 @@ func FormatCPUList(cpus []int) string {
 // AllowedCPUs lists the online CPUs that this process may run on: what cpuset
 // and affinity leave of them.
 func AllowedCPUs(root fs.FS) ([]int, error) {
+	var allowed []int
 	status, err := ReadFile(root, "proc/self/status")
-	if err != nil {
-		return nil, fmt.Errorf("read the allowed CPUs: %w", err)
+	if err == nil {
+		list, _ := Field(status, "Cpus_allowed_list")
+		allowed, err = ParseCPUList(list)
 	}
-	list, ok := Field(status, "Cpus_allowed_list")
-	if !ok {
-		return nil, fmt.Errorf("read the allowed CPUs: proc/self/status has no Cpus_allowed_list")
+	if err == nil && len(allowed) == 0 {
+		err = errors.New("proc/self/status has no Cpus_allowed_list")
 	}
-	allowed, err := ParseCPUList(list)
 	if err != nil {
 		return nil, fmt.Errorf("read the allowed CPUs: %w", err)
 	}

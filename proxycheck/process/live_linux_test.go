@@ -175,7 +175,7 @@ func TestSetAffinity(t *testing.T) {
 	if err := SetAffinity(child.Process.Pid, last); err != nil {
 		t.Fatal(err)
 	}
-	threads, err := threadIDs(child.Process.Pid)
+	threads, err := numbered(live, procPath(child.Process.Pid, "task"))
 	if err != nil || len(threads) < 2 {
 		t.Fatalf("threads %v, %v, want several", threads, err)
 	}

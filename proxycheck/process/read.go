@@ -47,11 +47,13 @@ func ReadPath(path string) ([]byte, error) {
 
 func read(root fs.FS, name string, limit int64) ([]byte, error) {
 	info, err := fs.Stat(root, name)
-	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "read", Path: name, Err: Defect("not a regular file")}
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, &fs.PathError{Op: "read", Path: name, Err: Defect("not a regular file")}
+	case info.Size() > limit: // most of the kernel's files say that they have no size
+		return nil, &fs.PathError{Op: "read", Path: name, Err: longer(limit)}
 	}
 	f, err := root.Open(name)
 	if err != nil {
@@ -72,10 +74,12 @@ func read(root fs.FS, name string, limit int64) ([]byte, error) {
 func ReadAll(r io.Reader, limit int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(b)) > limit {
-		return nil, Defect(fmt.Sprintf("longer than %d bytes", limit))
+		return nil, longer(limit)
 	}
 	return b, err
 }
+
+func longer(limit int64) Defect { return Defect(fmt.Sprintf("longer than %d bytes", limit)) }
 
 // ReadLine reads a file that holds one value, such as those of sysfs.
 func ReadLine(root fs.FS, name string) (string, error) {
