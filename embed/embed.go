@@ -70,7 +70,6 @@ type Config struct {
 type Server struct {
 	etcd     *etcdembed.Etcd
 	endpoint string
-	version  string
 	folder   *process.Folder
 	errs     chan error
 	closing  chan struct{}
@@ -79,16 +78,6 @@ type Server struct {
 	once   sync.Once
 	err    error
 }
-
-// hintError is an error with a line for the user on what to do about it.
-type hintError struct {
-	err  error
-	hint string
-}
-
-func (e *hintError) Error() string { return e.err.Error() }
-func (e *hintError) Unwrap() error { return e.err }
-func (e *hintError) Hint() string  { return e.hint }
 
 // globals are etcd's settings that hold for the whole process.
 var globals = sync.OnceFunc(func() {
@@ -144,7 +133,7 @@ func start(ctx context.Context, cfg Config, host string, port int) (*Server, err
 	}
 	log := newLog(cfg.Logger, s.fail)
 	if err := s.boot(ctx, etcdConfig(folder.Path(), address, log, streams)); err != nil {
-		return nil, errors.Join(explain(err, address), s.Close())
+		return nil, errors.Join(explain(err), s.Close())
 	}
 	go s.watch()
 	return s, nil
@@ -176,35 +165,20 @@ func etcdConfig(dir, address string, log *zap.Logger, streams context.Context) *
 
 // boot starts etcd and waits until it is ready.
 func (s *Server) boot(ctx context.Context, c *etcdembed.Config) error {
-	type outcome struct {
-		etcd *etcdembed.Etcd
-		err  error
-	}
-	booted := make(chan outcome, 1)
-	go func() {
-		// What etcd regards as fatal ends this goroutine only.
-		o := outcome{err: errDied}
-		defer func() {
-			if r := recover(); r != nil {
-				o = outcome{err: fmt.Errorf("etcd failed: %v", r)}
-			}
-			booted <- o
-		}()
-		o.etcd, o.err = etcdembed.StartEtcd(c)
-	}()
-
-	o := <-booted
-	if errors.Is(o.err, errDied) {
+	err := <-guarded(func() (err error) {
+		s.etcd, err = etcdembed.StartEtcd(c)
+		return err
+	})
+	if errors.Is(err, errDied) {
 		select {
 		case err := <-s.errs:
 			return err
 		default:
 		}
 	}
-	if o.err != nil {
-		return o.err
+	if err != nil {
+		return err
 	}
-	s.etcd = o.etcd
 	select {
 	case <-s.etcd.Server.ReadyNotify():
 	case err := <-s.errs:
@@ -214,16 +188,28 @@ func (s *Server) boot(ctx context.Context, c *etcdembed.Config) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	version, err := awaitGateway(ctx, s.endpoint)
-	s.version = version
-	return err
+	return awaitGateway(ctx, s.endpoint)
+}
+
+// guarded delivers how f ended. What etcd regards as fatal ends the goroutine of f
+// alone.
+func guarded(f func() error) <-chan error {
+	ended := make(chan error, 1)
+	go func() {
+		err := errDied
+		defer func() {
+			if r := recover(); r != nil {
+				err = fmt.Errorf("etcd failed: %v", r)
+			}
+			ended <- err
+		}()
+		err = f()
+	}()
+	return ended
 }
 
 // Endpoint is the URL that clients use, such as http://127.0.0.1:2379.
 func (s *Server) Endpoint() string { return s.endpoint }
-
-// Version is etcd's version, such as 3.7.3.
-func (s *Server) Version() string { return s.version }
 
 // Err delivers at most one error: etcd has ended by itself. It is never
 // closed.
@@ -246,24 +232,13 @@ func (s *Server) stop() error {
 	if s.etcd == nil {
 		return nil
 	}
-	closed := make(chan error, 1)
-	go func() {
-		err := errors.New("close etcd: it failed while stopping")
-		defer func() {
-			if r := recover(); r != nil {
-				err = fmt.Errorf("close etcd: %v", r)
-			}
-			closed <- err
-		}()
-		s.etcd.Close()
-		err = nil
-	}()
-	timer := time.NewTimer(closeTimeout)
-	defer timer.Stop()
 	select {
-	case err := <-closed:
+	case err := <-guarded(func() error { s.etcd.Close(); return nil }):
+		if err != nil {
+			err = fmt.Errorf("close etcd: %w", err)
+		}
 		return err
-	case <-timer.C:
+	case <-time.After(closeTimeout):
 		return fmt.Errorf("close etcd: still running after %s, perhaps for a client that has not hung up", closeTimeout)
 	}
 }

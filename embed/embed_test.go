@@ -79,8 +79,8 @@ func get(t testing.TB, s *Server, key string) string {
 func TestServesTheJSONGateway(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, Config{})
-	if !release.MatchString(s.Version()) {
-		t.Errorf("version %q, want x.y.z", s.Version())
+	if !release.MatchString(Version) {
+		t.Errorf("version %q, want x.y.z", Version)
 	}
 	put(t, s, "/apisix/routes/1", "hello")
 	if answer := get(t, s, "/apisix/routes/1"); !strings.Contains(answer, b64("hello")) {
@@ -196,15 +196,6 @@ func TestCloseIsBounded(t *testing.T) {
 	t.Logf("Close returned %v", s.Close())
 }
 
-// hint is the advice that err carries.
-func hint(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
-	return ""
-}
-
 func TestStartErrors(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -212,7 +203,6 @@ func TestStartErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { taken.Close() })
-	_, port, _ := net.SplitHostPort(taken.Addr().String())
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -223,10 +213,10 @@ func TestStartErrors(t *testing.T) {
 		want string // in the error
 		hint string // in the hint
 	}{
-		{"port taken", Config{Listen: taken.Addr().String()}, "address already in use", "port " + port},
+		{"port taken", Config{Listen: taken.Addr().String()}, "address already in use", "stop what listens there"},
 		{"no port", Config{Listen: "127.0.0.1"}, "missing port", "host:port"},
-		{"bad port", Config{Listen: "127.0.0.1:http"}, `port "http"`, "host:port"},
-		{"port too high", Config{Listen: "127.0.0.1:65536"}, `port "65536"`, "host:port"},
+		{"bad port", Config{Listen: "127.0.0.1:http"}, `parsing "http"`, "host:port"},
+		{"port too high", Config{Listen: "127.0.0.1:65536"}, `parsing "65536"`, "host:port"},
 		{"not loopback", Config{Listen: "0.0.0.0:2379"}, "not a loopback address", "127.0.0.1"},
 		{"a name", Config{Listen: "example.org:2379"}, "not a loopback address", "127.0.0.1"},
 		{"no such folder", Config{Dir: filepath.Join(t.TempDir(), "gone")}, "no such file", "name a folder"},
@@ -248,7 +238,7 @@ func TestStartErrors(t *testing.T) {
 			if !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %q, want %q in it", err, test.want)
 			}
-			if got := hint(err); !strings.Contains(got, test.hint) {
+			if got := process.Hint(err); !strings.Contains(got, test.hint) {
 				t.Errorf("hint of %q is %q, want %q in it", err, got, test.hint)
 			}
 			if left, _ := os.ReadDir(test.cfg.Dir); len(left) > 0 {
@@ -266,7 +256,7 @@ func TestTooLittleSpace(t *testing.T) {
 		t.Skipf("the free space is %d bytes, %v", free, err)
 	}
 	_, err := makeFolder(parent, need)
-	if !strings.Contains(hint(err), "free some space") {
+	if !strings.Contains(process.Hint(err), "free some space") {
 		t.Errorf("error %v, want a hint about the space", err)
 	}
 	if left, _ := os.ReadDir(parent); len(left) > 0 {

@@ -1,9 +1,9 @@
 package embed
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"strconv"
 	"syscall"
@@ -14,31 +14,20 @@ import (
 // splitListen checks a listen address. etcd has no password here, so it is
 // only ever offered to this machine.
 func splitListen(listen string) (host string, port int, err error) {
-	if listen == "" {
-		listen = DefaultListen
-	}
-	host, text, err := net.SplitHostPort(listen)
+	host, text, err := net.SplitHostPort(cmp.Or(listen, DefaultListen))
 	var number uint64
 	if err == nil {
-		if number, err = strconv.ParseUint(text, 10, 16); err != nil {
-			err = fmt.Errorf("port %q is not a number from 0 to 65535", text)
-		}
+		number, err = strconv.ParseUint(text, 10, 16)
 	}
 	if err != nil {
-		return "", 0, &hintError{
-			err:  fmt.Errorf("read etcd's address %q: %w", listen, err),
-			hint: "give it as host:port, such as " + DefaultListen,
-		}
+		return "", 0, process.Hintf("give it as host:port, such as "+DefaultListen, "read etcd's address %q: %w", listen, err)
 	}
-	switch host {
-	case "", "localhost":
+	if host == "" || host == "localhost" {
 		host = "127.0.0.1"
 	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return "", 0, &hintError{
-			err:  fmt.Errorf("listen on %s: not a loopback address", listen),
-			hint: "use 127.0.0.1: the embedded etcd has no password and serves this machine only",
-		}
+	if !net.ParseIP(host).IsLoopback() {
+		return "", 0, process.Hintf("use 127.0.0.1: the embedded etcd has no password and serves this machine only",
+			"listen on %s: not a loopback address", listen)
 	}
 	return host, int(number), nil
 }
@@ -50,11 +39,7 @@ func freePort(host string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	if err := l.Close(); err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	return port, nil
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
 // makeFolder makes the data folder inside parent, or where that is empty inside
@@ -70,18 +55,12 @@ func makeFolder(parent string, need uint64) (*process.Folder, error) {
 		folder, err = process.NewFolder(process.EtcdData, "", parents...)
 	}
 	if err != nil {
-		return nil, &hintError{
-			err:  fmt.Errorf("start etcd: make its data folder: %w", err),
-			hint: where + " that exists and can be written to",
-		}
+		return nil, process.Hintf(where+" that exists and can be written to", "start etcd: make its data folder: %w", err)
 	}
 	free, err := process.FreeDisk(folder.Path())
 	if err == nil && free < need {
-		err = &hintError{
-			err: fmt.Errorf("start etcd: %d MiB free in %s, at least %d MiB are needed",
-				free>>20, folder.Path(), need>>20),
-			hint: "free some space there, or " + where + " on another disk",
-		}
+		err = process.Hintf("free some space there, or "+where+" on another disk",
+			"start etcd: %d MiB free in %s, at least %d MiB are needed", free>>20, folder.Path(), need>>20)
 	}
 	if err != nil {
 		return nil, errors.Join(err, folder.Remove())
@@ -90,22 +69,15 @@ func makeFolder(parent string, need uint64) (*process.Folder, error) {
 }
 
 // explain names the cause of a failed start and what to do about it.
-func explain(err error, address string) error {
+func explain(err error) error {
 	hint := ""
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		_, port, _ := net.SplitHostPort(address)
-		hint = "stop what listens on port " + port + ", perhaps another etcd, or use another port"
-	case errors.As(err, new(*net.OpError)) && errors.Is(err, fs.ErrPermission):
-		hint = "use a port from 1024 on, or run as root"
+		hint = "stop what listens there, perhaps another etcd, or use another port"
 	case errors.Is(err, syscall.ENOSPC):
 		hint = "free some space on the disk of its data folder"
 	case errors.Is(err, errDied):
 		hint = "run again with --log-level debug to see what led to it"
 	}
-	err = fmt.Errorf("start etcd: %w", err)
-	if hint == "" {
-		return err
-	}
-	return &hintError{err: err, hint: hint}
+	return process.WithHint(fmt.Errorf("start etcd: %w", err), hint)
 }

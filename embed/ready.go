@@ -20,38 +20,28 @@ const pollEvery = 2 * time.Millisecond
 // agreed on one, which a gateway cannot read.
 var release = regexp.MustCompile(`^\d+\.\d+\.\d+`)
 
-// awaitGateway polls etcd the way a gateway talks to it until it answers, and
-// returns its version. ReadyNotify comes earlier than that.
-func awaitGateway(ctx context.Context, endpoint string) (version string, err error) {
-	err = process.Poll(ctx, pollEvery, func() error {
-		version, err = askGateway(ctx, endpoint)
+// awaitGateway polls etcd the way a gateway talks to it until it answers.
+// ReadyNotify comes earlier than that.
+func awaitGateway(ctx context.Context, endpoint string) error {
+	err := process.Poll(ctx, pollEvery, func() error {
+		body, err := process.Fetch(ctx, http.MethodGet, endpoint+"/version", "")
+		if err != nil {
+			return err
+		}
+		var v struct {
+			Cluster string `json:"etcdcluster"`
+		}
+		if err := json.Unmarshal([]byte(body), &v); err != nil || !release.MatchString(v.Cluster) {
+			return fmt.Errorf("it has no version yet: %s", body)
+		}
+		// The key is "armrepro" in base64, as the JSON gateway wants it.
+		_, err = process.Fetch(ctx, http.MethodPost, endpoint+"/v3/kv/range", `{"key":"YXJtcmVwcm8="}`)
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("ask etcd: %w", err)
+		return fmt.Errorf("ask etcd: %w", err)
 	}
-	return version, nil
-}
-
-// askGateway asks for the version and for a key.
-func askGateway(ctx context.Context, endpoint string) (string, error) {
-	body, err := process.Fetch(ctx, http.MethodGet, endpoint+"/version", "")
-	if err != nil {
-		return "", err
-	}
-	var v struct {
-		Server  string `json:"etcdserver"`
-		Cluster string `json:"etcdcluster"`
-	}
-	if err := json.Unmarshal([]byte(body), &v); err != nil {
-		return "", fmt.Errorf("read etcd's version: %w", err)
-	}
-	if !release.MatchString(v.Server) || !release.MatchString(v.Cluster) {
-		return "", fmt.Errorf("read etcd's version: server %q, cluster %q", v.Server, v.Cluster)
-	}
-	// The key is "armrepro" in base64, as the JSON gateway wants it.
-	_, err = process.Fetch(ctx, http.MethodPost, endpoint+"/v3/kv/range", `{"key":"YXJtcmVwcm8="}`)
-	return v.Server, err
+	return nil
 }
 
 // endWith makes every stream end when ctx does. Without it etcd's shutdown

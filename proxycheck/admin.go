@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -15,43 +14,12 @@ import (
 	"armrepro/proxycheck/process"
 )
 
-// maxAnswerBytes bounds what is read of one answer. A production gateway's
-// routes or metrics can be some megabytes.
-const maxAnswerBytes = 64 << 20
-
-func newHTTPClient() *http.Client { return process.NewHTTPClient() }
-
-// answer is a whole HTTP answer.
-type answer struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-// fetch makes one request and reads the whole answer.
-func fetch(client *http.Client, req *http.Request) (*answer, error) {
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", req.URL, err)
-	}
-	if len(body) > maxAnswerBytes {
-		return nil, fmt.Errorf("read the answer of %s: it is longer than %d MB", req.URL, maxAnswerBytes>>20)
-	}
-	return &answer{resp.StatusCode, resp.Header, body}, nil
-}
-
 // admin speaks the Admin API. Both dialects, 2.x's and 3.x's, take the same
 // requests; their answers differ and are told apart by themselves.
 type admin struct {
 	// base is the URL up to and without /apisix/admin.
-	base   string
-	key    string
-	client *http.Client
+	base string
+	key  string
 	// server is the Server line of the answer by which it was recognized.
 	server string
 }
@@ -75,24 +43,22 @@ func (a *admin) recognize(ctx context.Context) (found bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	refusal := &adminError{http.MethodGet, a.url("/routes"), ans.status, adminMessage(ans)}
-	a.server = ans.header.Get("Server")
+	refusal := &adminError{http.MethodGet, a.url("/routes"), ans.Status, adminMessage(ans)}
+	a.server = ans.Header.Get("Server")
 	switch {
-	case ans.wantsKey():
+	case wantsKey(ans):
 		return true, nil
-	case ans.status == http.StatusForbidden && bytes.Contains(ans.body, []byte("<h1>403 Forbidden</h1>")):
+	case ans.Status == http.StatusForbidden && bytes.Contains(ans.Body, []byte("<h1>403 Forbidden</h1>")):
 		a.server = "" // nginx answers it before APISIX has a say
 		return true, explainAdmin(refusal, a.key)
-	case ans.status == http.StatusOK:
-		_, err := parseRoutes(ans.body) // with admin_key_required: false
+	case ans.Status == http.StatusOK:
+		_, err := parseRoutes(ans.Body) // with admin_key_required: false
 		return err == nil, err
-	case ans.status == http.StatusNotFound:
+	case ans.Status == http.StatusNotFound:
 		configs, err := a.ask(ctx, "", http.MethodGet, "/configs", nil)
-		if err == nil && configs.wantsKey() {
-			return true, &HintError{
-				Err:    fmt.Errorf("the gateway is standalone: its Admin API at %s takes whole configurations at /apisix/admin/configs and no single route", a.base),
-				Advice: standaloneHint,
-			}
+		if err == nil && wantsKey(configs) {
+			return true, process.Hintf(standaloneHint,
+				"the gateway is standalone: its Admin API at %s takes whole configurations at /apisix/admin/configs and no single route", a.base)
 		}
 	}
 	return false, refusal
@@ -100,8 +66,8 @@ func (a *admin) recognize(ctx context.Context) (found bool, err error) {
 
 // wantsKey says whether it is the Admin API that asks for its key. A route of
 // the data plane may want a key too, but says so in other words.
-func (ans *answer) wantsKey() bool {
-	return ans.status == http.StatusUnauthorized && strings.HasPrefix(adminMessage(ans), "failed to check token")
+func wantsKey(ans *process.Answer) bool {
+	return ans.Status == http.StatusUnauthorized && strings.HasPrefix(adminMessage(ans), "failed to check token")
 }
 
 // holders are the processes that listen on the Admin API's port, if it is on
@@ -126,15 +92,12 @@ func (a *admin) curlDelete(id string) string {
 }
 
 // ask makes one request, with the key unless it is empty.
-func (a *admin) ask(ctx context.Context, key, method, path string, body []byte) (*answer, error) {
-	req, err := http.NewRequestWithContext(ctx, method, a.url(path), bytes.NewReader(body))
-	if err != nil {
-		return nil, fmt.Errorf("ask the Admin API: %w", err)
-	}
+func (a *admin) ask(ctx context.Context, key, method, path string, body []byte) (*process.Answer, error) {
+	header := http.Header{}
 	if key != "" {
-		req.Header.Set("X-API-KEY", key)
+		header.Set("X-API-KEY", key)
 	}
-	ans, err := fetch(a.client, req)
+	ans, err := process.Ask(ctx, method, a.url(path), header, string(body))
 	if err != nil {
 		return nil, fmt.Errorf("ask the Admin API: %w", err)
 	}
@@ -142,25 +105,25 @@ func (a *admin) ask(ctx context.Context, key, method, path string, body []byte) 
 }
 
 // do makes one request with the key. An answer that says no is an error.
-func (a *admin) do(ctx context.Context, method, path string, body []byte) (*answer, error) {
+func (a *admin) do(ctx context.Context, method, path string, body []byte) (*process.Answer, error) {
 	ans, err := a.ask(ctx, a.key, method, path, body)
 	if err != nil {
 		return nil, err
 	}
-	if ans.status < 200 || ans.status > 299 {
-		return ans, explainAdmin(&adminError{method, a.url(path), ans.status, adminMessage(ans)}, a.key)
+	if ans.Status < 200 || ans.Status > 299 {
+		return ans, explainAdmin(&adminError{method, a.url(path), ans.Status, adminMessage(ans)}, a.key)
 	}
 	return ans, nil
 }
 
 // adminMessage is the error_msg or message of an answer, or its beginning.
-func adminMessage(ans *answer) string {
+func adminMessage(ans *process.Answer) string {
 	var m struct {
 		ErrorMsg    any    `json:"error_msg"`
 		Message     string `json:"message"`
 		Description string `json:"description"`
 	}
-	if json.Unmarshal(ans.body, &m) == nil {
+	if json.Unmarshal(ans.Body, &m) == nil {
 		var parts []string
 		for _, s := range []any{m.ErrorMsg, m.Message, m.Description} {
 			if text := fmt.Sprint(s); s != nil && text != "" {
@@ -172,9 +135,9 @@ func adminMessage(ans *answer) string {
 		}
 	}
 	const enough = 120
-	text := strings.Join(strings.Fields(string(ans.body[:min(len(ans.body), enough)])), " ")
+	text := strings.Join(strings.Fields(string(ans.Body[:min(len(ans.Body), enough)])), " ")
 	if text == "" {
-		return http.StatusText(ans.status)
+		return http.StatusText(ans.Status)
 	}
 	return text
 }
@@ -196,7 +159,7 @@ func explainAdmin(err *adminError, key string) error {
 	if hint == "" {
 		return err
 	}
-	return &HintError{Err: err, Advice: hint}
+	return process.WithHint(err, hint)
 }
 
 // adminStatus is the status that the Admin API answered err with, or 0.
@@ -228,7 +191,7 @@ func (a *admin) routes(ctx context.Context) ([]existingRoute, error) {
 	if err != nil {
 		return nil, err
 	}
-	routes, err := parseRoutes(ans.body)
+	routes, err := parseRoutes(ans.Body)
 	if err != nil {
 		return nil, fmt.Errorf("read the routes of %s: %w", a.base, err)
 	}
@@ -252,7 +215,7 @@ func (a *admin) plugins(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	var names []string
-	if err := json.Unmarshal(ans.body, &names); err != nil {
+	if err := json.Unmarshal(ans.Body, &names); err != nil {
 		return nil, fmt.Errorf("read the plugins of %s: %w", a.base, err)
 	}
 	return names, nil

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"armrepro/proxycheck/process"
 )
 
 func TestParseRoutes(t *testing.T) {
@@ -111,7 +113,7 @@ func TestAdminErrors(t *testing.T) {
 			w.WriteHeader(tt.status)
 			w.Write([]byte(tt.body))
 		}))
-		a := &admin{base: s.URL, key: "k", client: newHTTPClient()}
+		a := &admin{base: s.URL, key: "k"}
 		err := a.put(t.Context(), "id", []byte("{}"))
 		s.Close()
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -120,7 +122,7 @@ func TestAdminErrors(t *testing.T) {
 		if adminStatus(err) != tt.status {
 			t.Errorf("%s: status %d", tt.name, adminStatus(err))
 		}
-		if got := Hint(err); (tt.hint == "") != (got == "") || !strings.Contains(got, tt.hint) {
+		if got := process.Hint(err); (tt.hint == "") != (got == "") || !strings.Contains(got, tt.hint) {
 			t.Errorf("%s: hint %q, want %q in it", tt.name, got, tt.hint)
 		}
 	}
@@ -135,7 +137,7 @@ func TestAdminDelete(t *testing.T) {
 			}
 			w.WriteHeader(status)
 		}))
-		a := &admin{base: s.URL, key: "k", client: newHTTPClient()}
+		a := &admin{base: s.URL, key: "k"}
 		if err := a.delete(t.Context(), "id"); (err != nil) != fails {
 			t.Errorf("status %d: %v", status, err)
 		}
@@ -155,7 +157,7 @@ func TestAnswerIsBounded(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	a := &admin{base: s.URL, client: newHTTPClient()}
+	a := &admin{base: s.URL}
 	if _, err := a.routes(context.Background()); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("%v", err)
 	}

@@ -13,85 +13,45 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
-	"github.com/rs/zerolog"
 	"go.yaml.in/yaml/v4"
 
 	"armrepro/proxycheck/process"
 )
 
-// AttachConfig says which running gateway to measure.
-type AttachConfig struct {
-	// GatewayURL is the data plane; empty means http://127.0.0.1:9080.
-	GatewayURL string
-	// AdminURL is the Admin API's. Where it is empty, the Admin API is looked
-	// for on AdminPort of the same host, then on the data plane's own port.
-	AdminURL string
-	// AdminPort defaults to 9180.
-	AdminPort int
-	// PrometheusURL is the metrics'; empty means PrometheusPort of the same
-	// host, which defaults to 9091.
-	PrometheusURL  string
-	PrometheusPort int
-	// AdminKey is the Admin API's key. It is only sent to an Admin API that
-	// has proved to be one.
-	AdminKey string
-	// RunDir is where runs leave things; empty means the temporary folders.
-	RunDir   string
-	Logger   zerolog.Logger
-	Timeouts Timeouts
-}
-
 // attached is a gateway that ran before and will run after.
 type attached struct {
 	core
 	port int
-	// closed is closed by Close.
-	closed chan struct{}
 	// master is the pid of its nginx master, 0 where it can't be seen.
 	master int
 	unseen error
 	// prefix is the folder that it runs in, empty where it can't be seen.
-	prefix    string
-	closeOnce sync.Once
-	closeErr  error
+	prefix string
 }
 
 // Attach attaches to a running gateway. It changes nothing yet; Apply will put
 // one route with an id of its own, which Close removes again.
-func Attach(ctx context.Context, cfg AttachConfig) (Gateway, error) {
-	cfg.Timeouts.setDefaults()
+func Attach(ctx context.Context, cfg Config) (Gateway, error) {
+	cfg = cfg.complete()
+	cfg.GatewayURL = cmp.Or(cfg.GatewayURL, baseURL(cfg.Ports.Data))
 	a, err := attach(ctx, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("attach to the gateway at %s: %w", cmp.Or(cfg.GatewayURL, defaultGatewayURL), err)
+		return nil, fmt.Errorf("attach to the gateway at %s: %w", cfg.GatewayURL, err)
 	}
 	return a, nil
 }
 
-const defaultGatewayURL = "http://127.0.0.1:9080"
-
-func attach(ctx context.Context, cfg AttachConfig) (*attached, error) {
-	gateway, err := parseBase(cmp.Or(cfg.GatewayURL, defaultGatewayURL))
+func attach(ctx context.Context, cfg Config) (*attached, error) {
+	gateway, err := parseBase(cfg.GatewayURL)
 	if err != nil {
 		return nil, err
 	}
-	client := newHTTPClient()
-	a := &attached{port: portOf(gateway), closed: make(chan struct{})}
-	a.core = core{
-		info:           Info{Kind: "attach"},
-		prove:          prover{url: gateway.String(), client: client},
-		routeID:        newRouteID(),
-		timeouts:       cfg.Timeouts,
-		log:            cfg.Logger,
-		expected:       1,
-		done:           make(chan struct{}),
-		ended:          func() error { return errGone },
-		runDir:         cfg.RunDir,
-		metricOptional: true,
-	}
+	a := &attached{port: portOf(gateway)}
+	a.core = newCore(cfg, Info{Kind: "attach"}, func() error { return errGone })
+	a.prove.url, a.metricOptional = gateway.String(), true
 	if err := a.identify(ctx); err != nil {
 		return nil, err
 	}
@@ -100,11 +60,11 @@ func attach(ctx context.Context, cfg AttachConfig) (*attached, error) {
 		return nil, err
 	}
 	a.store, a.removal = a.admin.base, a.admin.curlDelete
-	prometheus, err := parseBase(cmp.Or(cfg.PrometheusURL, withPort(gateway, cmp.Or(cfg.PrometheusPort, 9091))))
+	prometheus, err := parseBase(cmp.Or(cfg.PrometheusURL, withPort(gateway, cfg.Ports.Prometheus)))
 	if err != nil {
 		return nil, err
 	}
-	a.prove.metrics = prometheus.String() + "/apisix/prometheus/metrics"
+	a.prove.metrics = prometheus.String() + metricsPath
 	a.checkPlugins(ctx)
 	if pids, err := a.Workers(); err == nil {
 		a.expected = max(1, len(pids))
@@ -139,10 +99,8 @@ func (a *attached) checkPlugins(ctx context.Context) {
 func parseBase(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, &HintError{
-			Err:    fmt.Errorf("parse URL %q: want a scheme and a host", s),
-			Advice: "write it as http://127.0.0.1:9080",
-		}
+		return nil, process.Hintf("write it as http://127.0.0.1:9080",
+			"parse URL %q: want a scheme and a host", s)
 	}
 	return &url.URL{Scheme: u.Scheme, Host: u.Host}, nil
 }
@@ -167,14 +125,12 @@ func withPort(u *url.URL, port int) string {
 func (a *attached) identify(ctx context.Context) error {
 	server, err := a.prove.serverHeader(ctx)
 	if err != nil {
-		return &HintError{Err: err, Advice: "see that the gateway runs and that --gateway-url is right, or leave --gateway-url and --gateway out to start one"}
+		return process.WithHint(err, "see that the gateway runs and that --gateway-url is right, or leave --gateway-url and --gateway out to start one")
 	}
 	name, version, _ := strings.Cut(server, "/")
 	if name != apisixName && name != BuiltinName {
-		return &HintError{
-			Err:    fmt.Errorf("identify it: it calls itself %q, not APISIX", server),
-			Advice: "pass the URL of an APISIX as --gateway-url",
-		}
+		return process.Hintf("pass the URL of an APISIX as --gateway-url",
+			"identify it: it calls itself %q, not APISIX", server)
 	}
 	a.info.Name, a.info.Version, a.prove.server = name, version, server
 	return nil
@@ -182,8 +138,8 @@ func (a *attached) identify(ctx context.Context) error {
 
 // findAdmin finds the Admin API: where the user says, or else on 9180, where
 // 3.x has it, or on the data plane's port, where 2.x has it.
-func (a *attached) findAdmin(ctx context.Context, cfg AttachConfig, gateway *url.URL) error {
-	candidates := []string{withPort(gateway, cmp.Or(cfg.AdminPort, 9180)), gateway.String()}
+func (a *attached) findAdmin(ctx context.Context, cfg Config, gateway *url.URL) error {
+	candidates := []string{withPort(gateway, cfg.Ports.Admin), gateway.String()}
 	if cfg.AdminURL != "" {
 		u, err := parseBase(cfg.AdminURL)
 		if err != nil {
@@ -193,7 +149,7 @@ func (a *attached) findAdmin(ctx context.Context, cfg AttachConfig, gateway *url
 	}
 	var errs []error
 	for _, base := range candidates {
-		a.admin = &admin{base: base, key: cfg.AdminKey, client: a.prove.client}
+		a.admin = &admin{base: base, key: cfg.AdminKey}
 		found, err := a.admin.recognize(ctx)
 		if found {
 			if other := a.checkSame(ctx, gateway.String(), cfg.AdminURL != ""); other != nil {
@@ -209,7 +165,7 @@ func (a *attached) findAdmin(ctx context.Context, cfg AttachConfig, gateway *url
 		errs = append(errs, err)
 	}
 	why, hint := a.noAdmin()
-	return &HintError{Err: fmt.Errorf("find its Admin API: %w", errors.Join(append(errs, why)...)), Advice: hint}
+	return process.WithHint(fmt.Errorf("find its Admin API: %w", errors.Join(append(errs, why)...)), hint)
 }
 
 // checkSame makes sure that an Admin API is this gateway's before it gets the key:
@@ -243,14 +199,12 @@ func (a *attached) checkOwnAdmin(ctx context.Context, named bool) error {
 	if named {
 		return nil
 	}
-	nowhere, err := a.prove.get(ctx, "/"+newRouteID())
-	if err == nil && nowhere.status == http.StatusNotFound && adminMessage(nowhere) == "404 Route Not Found" {
+	nowhere, err := get(ctx, a.prove.url+"/"+newRouteID())
+	if err == nil && nowhere.Status == http.StatusNotFound && adminMessage(nowhere) == "404 Route Not Found" {
 		return nil
 	}
-	return &HintError{
-		Err:    fmt.Errorf("a route of the gateway takes every path, so the Admin API at %s may be that of its upstream", a.admin.base),
-		Advice: "if it is the gateway's own, pass --admin-url " + a.admin.base,
-	}
+	return process.Hintf("if it is the gateway's own, pass --admin-url "+a.admin.base,
+		"a route of the gateway takes every path, so the Admin API at %s may be that of its upstream", a.admin.base)
 }
 
 // standaloneHint is for gateways whose routes don't come from an Admin API.
@@ -260,7 +214,7 @@ const standaloneHint = "attach needs routes that are kept in etcd (config_provid
 // be read and says so, and what to do.
 func (a *attached) noAdmin() (why error, hint string) {
 	file := filepath.Join(a.prefix, "conf/config.yaml")
-	text, err := os.ReadFile(file)
+	text, err := process.ReadPath(file)
 	var c struct {
 		APISIX struct {
 			ConfigCenter string `yaml:"config_center"`
@@ -364,10 +318,8 @@ func (a *attached) Apply(ctx context.Context, r Route) error {
 	if holders := a.admin.holders(); len(holders) > 0 {
 		who += ", " + holders[0].String()
 	}
-	return errors.Join(&HintError{
-		Err:    fmt.Errorf("the Admin API at %s (%s) took the route, and the gateway at %s doesn't serve it: %w", a.admin.base, who, a.prove.url, err),
-		Advice: "if these are two gateways, pass the address of this one's Admin API as --admin-url; if they are one, see its error log: a Lua library may be missing",
-	}, a.removeRoute())
+	return errors.Join(process.Hintf("if these are two gateways, pass the address of this one's Admin API as --admin-url; if they are one, see its error log: a Lua library may be missing",
+		"the Admin API at %s (%s) took the route, and the gateway at %s doesn't serve it: %w", a.admin.base, who, a.prove.url, err), a.removeRoute())
 }
 
 // Workers lists the gateway's worker processes, where they can be seen.
@@ -383,15 +335,4 @@ func (a *attached) Workers() ([]int, error) {
 		err = fmt.Errorf("see the gateway's processes: process %d listens on port %d and has no nginx workers", a.master, a.port)
 	}
 	return pids, err
-}
-
-// Close removes the route. The gateway itself is left running.
-func (a *attached) Close() error {
-	a.closeOnce.Do(func() {
-		close(a.closed)
-		if err := a.removeRoute(); err != nil {
-			a.closeErr = fmt.Errorf("leave the gateway as it was: %w", err)
-		}
-	})
-	return a.closeErr
 }

@@ -24,7 +24,7 @@ import (
 // start`, in its own folder and by its own configuration.
 type runningAPISIX struct {
 	root, home string
-	ports      NativePorts
+	ports      Ports
 	key        string
 	etcd       string
 	prefix     string
@@ -40,10 +40,10 @@ func startAPISIX(t *testing.T, version, fault string, changes ...string) *runnin
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := configYAML(settings{
-		version: v, ip: listenIP, ports: r.ports, workers: 2, etcd: etcdAt(r.etcd),
-		etcdPrefix: r.prefix, adminKey: r.key, plugins: apisixtest.Plugins, home: r.home,
-	})
+	cfg := Config{
+		Install: &Install{Version: v}, Ports: r.ports, Workers: 2, Etcd: etcdAt(r.etcd), EtcdPrefix: r.prefix, AdminKey: r.key,
+	}
+	config, err := cfg.configYAML(r.home, apisixtest.Plugins)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,9 +87,9 @@ func (r *runningAPISIX) version() string {
 }
 
 // config is what attaches to it, once it answers.
-func (r *runningAPISIX) config(t *testing.T) AttachConfig {
+func (r *runningAPISIX) config(t *testing.T) Config {
 	t.Helper()
-	cfg := AttachConfig{
+	cfg := Config{
 		GatewayURL:    baseURL(r.ports.Data),
 		AdminURL:      r.adminURL(),
 		PrometheusURL: baseURL(r.ports.Prometheus),
@@ -98,7 +98,7 @@ func (r *runningAPISIX) config(t *testing.T) AttachConfig {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	p := prover{url: cfg.GatewayURL, client: newHTTPClient()}
+	p := prover{url: cfg.GatewayURL}
 	err := process.Poll(ctx, pollEvery, func() error {
 		_, err := p.serverHeader(ctx)
 		return err
@@ -110,7 +110,7 @@ func (r *runningAPISIX) config(t *testing.T) AttachConfig {
 }
 
 func (r *runningAPISIX) admin() *admin {
-	return &admin{base: r.adminURL(), key: r.key, client: newHTTPClient()}
+	return &admin{base: r.adminURL(), key: r.key}
 }
 
 // rawRoutes is everything that the Admin API tells of the routes, revisions
@@ -121,7 +121,7 @@ func (r *runningAPISIX) rawRoutes(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(ans.body)
+	return string(ans.Body)
 }
 
 // routeIDs are the routes that it has.
@@ -153,7 +153,7 @@ func TestAttach(t *testing.T) {
 			cfg := running.config(t)
 			gw, err := Attach(t.Context(), cfg)
 			if err != nil {
-				t.Fatalf("%v\n%s", err, Hint(err))
+				t.Fatalf("%v\n%s", err, process.Hint(err))
 			}
 			defer gw.Close()
 			if info := gw.Info(); info.Kind != "attach" || info.Name != "APISIX" || info.Version != version {
@@ -164,14 +164,14 @@ func TestAttach(t *testing.T) {
 			}
 			for _, r := range []Route{plainRoute(upstream), pluginRoute(upstream), plainRoute(upstream)} {
 				if err := gw.Apply(t.Context(), r); err != nil {
-					t.Fatalf("%v\n%s", err, Hint(err))
+					t.Fatalf("%v\n%s", err, process.Hint(err))
 				}
 			}
 			if ids := running.routeIDs(t); len(ids) != 2 || ids[0] != "1" {
 				t.Errorf("routes while attached: %v", ids)
 			}
 			want := map[string]string{"2.15.0": "plugins-unknown", "3.18.0": "costly-plugins"}[version]
-			if w := gw.(Warner).Warnings(); len(w) != 1 || w[0].Code != want || !strings.Contains(w[0].Text, "proxy-mirror and proxy-cache") || !strings.Contains(w[0].Text, "12 %") {
+			if w := gw.Warnings(); len(w) != 1 || w[0].Code != want || !strings.Contains(w[0].Text, "proxy-mirror and proxy-cache") || !strings.Contains(w[0].Text, "12 %") {
 				t.Errorf("warnings: %v, want %s", w, want)
 			}
 			if err := gw.Close(); err != nil {
@@ -190,20 +190,20 @@ func TestAttachFails(t *testing.T) {
 	healthy := map[string]*runningAPISIX{"2.15.0": startAPISIX(t, "2.15.0", ""), "3.18.0": startAPISIX(t, "3.18.0", "")}
 	for _, tt := range []struct {
 		name, version, fault string
-		change               func(t *testing.T, cfg *AttachConfig)
+		change               func(t *testing.T, cfg *Config)
 		want, hint           string
 	}{
-		{name: "wrong key, 2.15", version: "2.15.0", change: func(_ *testing.T, cfg *AttachConfig) { cfg.AdminKey = "wrong" }, want: "status 401: failed to check token", hint: "the admin key is wrong"},
-		{name: "wrong key, 3.18", version: "3.18.0", change: func(_ *testing.T, cfg *AttachConfig) { cfg.AdminKey = "wrong" }, want: "status 401", hint: "the admin key is wrong"},
-		{name: "no key", version: "3.18.0", change: func(_ *testing.T, cfg *AttachConfig) { cfg.AdminKey = "" }, want: "status 401", hint: "no admin key was given"},
+		{name: "wrong key, 2.15", version: "2.15.0", change: func(_ *testing.T, cfg *Config) { cfg.AdminKey = "wrong" }, want: "status 401: failed to check token", hint: "the admin key is wrong"},
+		{name: "wrong key, 3.18", version: "3.18.0", change: func(_ *testing.T, cfg *Config) { cfg.AdminKey = "wrong" }, want: "status 401", hint: "the admin key is wrong"},
+		{name: "no key", version: "3.18.0", change: func(_ *testing.T, cfg *Config) { cfg.AdminKey = "" }, want: "status 401", hint: "no admin key was given"},
 		{name: "not allowed", version: "3.18.0", fault: "admin-status=403", want: "status 403", hint: "allow_admin"},
 		{name: "no etcd", version: "3.18.0", fault: "admin-status=503", want: "status 503", hint: "etcd"},
-		{name: "Admin API elsewhere", version: "3.18.0", change: func(t *testing.T, cfg *AttachConfig) { cfg.AdminURL = baseURL(freePort(t)) }, want: "find its Admin API", hint: "--admin-url"},
-		{name: "Admin API on the wrong port", version: "3.18.0", change: func(t *testing.T, cfg *AttachConfig) { cfg.AdminURL = cfg.GatewayURL }, want: "status 404", hint: "--admin-url"},
-		{name: "nothing there", version: "3.18.0", change: func(t *testing.T, cfg *AttachConfig) { cfg.GatewayURL = baseURL(freePort(t)) }, want: "connection refused", hint: "--gateway-url"},
-		{name: "no URL", version: "3.18.0", change: func(t *testing.T, cfg *AttachConfig) { cfg.GatewayURL = "localhost:9080" }, want: "want a scheme and a host", hint: "http://"},
-		{name: "no admin URL", version: "3.18.0", change: func(t *testing.T, cfg *AttachConfig) { cfg.AdminURL = "ftp://x" }, want: "want a scheme and a host", hint: "http://"},
-		{name: "not APISIX", version: "3.18.0", change: func(t *testing.T, cfg *AttachConfig) {
+		{name: "Admin API elsewhere", version: "3.18.0", change: func(t *testing.T, cfg *Config) { cfg.AdminURL = baseURL(freePort(t)) }, want: "find its Admin API", hint: "--admin-url"},
+		{name: "Admin API on the wrong port", version: "3.18.0", change: func(t *testing.T, cfg *Config) { cfg.AdminURL = cfg.GatewayURL }, want: "status 404", hint: "--admin-url"},
+		{name: "nothing there", version: "3.18.0", change: func(t *testing.T, cfg *Config) { cfg.GatewayURL = baseURL(freePort(t)) }, want: "connection refused", hint: "--gateway-url"},
+		{name: "no URL", version: "3.18.0", change: func(t *testing.T, cfg *Config) { cfg.GatewayURL = "localhost:9080" }, want: "want a scheme and a host", hint: "http://"},
+		{name: "no admin URL", version: "3.18.0", change: func(t *testing.T, cfg *Config) { cfg.AdminURL = "ftp://x" }, want: "want a scheme and a host", hint: "http://"},
+		{name: "not APISIX", version: "3.18.0", change: func(t *testing.T, cfg *Config) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Server", "nginx/1.27") }))
 			t.Cleanup(s.Close)
 			cfg.GatewayURL = s.URL
@@ -227,7 +227,7 @@ func TestAttachFails(t *testing.T) {
 			if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("the error lacks %q:\n%v", tt.want, err)
 			}
-			if got := Hint(err); !strings.Contains(got, tt.hint) {
+			if got := process.Hint(err); !strings.Contains(got, tt.hint) {
 				t.Errorf("the hint is %q, want %q in it", got, tt.hint)
 			}
 		})
@@ -242,7 +242,7 @@ func TestAttachFindsAdmin(t *testing.T) {
 	cfg.AdminURL = ""
 	gw, err := Attach(t.Context(), cfg)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, Hint(err))
+		t.Fatalf("%v\n%s", err, process.Hint(err))
 	}
 	defer gw.Close()
 	if got := gw.(*attached).admin.base; got != cfg.GatewayURL {
@@ -272,8 +272,8 @@ func TestAttachNeverOverwrites(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "its route theirs takes it already") {
 				t.Errorf("Apply: %v", err)
 			}
-			if !strings.Contains(Hint(err), "never touched") {
-				t.Errorf("the hint is %q", Hint(err))
+			if !strings.Contains(process.Hint(err), "never touched") {
+				t.Errorf("the hint is %q", process.Hint(err))
 			}
 			if err := gw.Close(); err != nil {
 				t.Error(err)
@@ -327,7 +327,7 @@ func TestAttachWithoutMetrics(t *testing.T) {
 	if err := gw.Counted(t.Context(), statusMetric, 1); err != nil {
 		t.Fatal(err)
 	}
-	w := gw.(Warner).Warnings()
+	w := gw.Warnings()
 	if len(w) != 2 || w[1].Code != "metric-unproven" || w[1].Hint == "" {
 		t.Errorf("warnings: %v", w)
 	}
@@ -363,8 +363,8 @@ func TestAttachBuiltin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer running.Close()
-	gw, err := Attach(t.Context(), AttachConfig{
-		GatewayURL: baseURL(cfg.Port), AdminURL: baseURL(cfg.AdminPort), PrometheusURL: baseURL(cfg.PrometheusPort),
+	gw, err := Attach(t.Context(), Config{
+		GatewayURL: baseURL(cfg.Ports.Data), AdminURL: baseURL(cfg.Ports.Admin), PrometheusURL: baseURL(cfg.Ports.Prometheus),
 		AdminKey: "k", RunDir: shortTempDir(t),
 	})
 	if err != nil {
@@ -433,7 +433,7 @@ func TestAttachTellsNoStranger(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, cfg := range []AttachConfig{{AdminPort: portOf(u)}, {AdminURL: stranger}, {AdminURL: gateway}} {
+			for _, cfg := range []Config{{Ports: Ports{Admin: portOf(u)}}, {AdminURL: stranger}, {AdminURL: gateway}} {
 				cfg.GatewayURL, cfg.AdminKey, cfg.RunDir = gateway, "secret", shortTempDir(t)
 				gw, err := Attach(t.Context(), cfg)
 				if err == nil {
@@ -465,8 +465,8 @@ func TestAttachTellsNoUpstream(t *testing.T) {
 	} {
 		gateway, keys := asked(t, "APISIX/"+tt.version, admins)
 		for _, adminURL := range []string{"", gateway} {
-			cfg := AttachConfig{
-				GatewayURL: gateway, AdminURL: adminURL, AdminPort: freePort(t), AdminKey: "secret", RunDir: shortTempDir(t),
+			cfg := Config{
+				GatewayURL: gateway, AdminURL: adminURL, Ports: Ports{Admin: freePort(t)}, AdminKey: "secret", RunDir: shortTempDir(t),
 			}
 			_, err := Attach(t.Context(), cfg)
 			confirmed := tt.version == "2.15.0" && adminURL != ""
@@ -490,7 +490,7 @@ func TestAttachForeignAdmin(t *testing.T) {
 		`it calls itself "APIS`: older,
 	} {
 		cfg := ours.config(t)
-		cfg.AdminURL, cfg.AdminPort = "", foreign.ports.Admin
+		cfg.AdminURL, cfg.Ports.Admin = "", foreign.ports.Admin
 		_, err := Attach(t.Context(), cfg)
 		if err == nil || !strings.Contains(err.Error(), baseURL(foreign.ports.Admin)+" is another gateway's Admin API") || !strings.Contains(err.Error(), name) {
 			t.Errorf("a foreign Admin API: %v", err)
@@ -506,8 +506,8 @@ func TestAttachForeignAdmin(t *testing.T) {
 	}
 	defer gw.Close()
 	err = gw.Apply(t.Context(), plainRoute(startUpstream(t)))
-	if err == nil || !strings.Contains(err.Error(), "the Admin API at "+theirs.adminURL()+" (APISIX/3.18.0, process ") || !strings.Contains(Hint(err), "two gateways") {
-		t.Errorf("Apply: %v\n%s", err, Hint(err))
+	if err == nil || !strings.Contains(err.Error(), "the Admin API at "+theirs.adminURL()+" (APISIX/3.18.0, process ") || !strings.Contains(process.Hint(err), "two gateways") {
+		t.Errorf("Apply: %v\n%s", err, process.Hint(err))
 	}
 	if ids := append(theirs.routeIDs(t), ours.routeIDs(t)...); len(ids) > 0 {
 		t.Errorf("routes: %v", ids)
@@ -533,10 +533,10 @@ func TestAttachStandalone(t *testing.T) {
 		{"a data plane", plane, freePort(t), "role data_plane", "control plane"},
 	} {
 		cfg := tt.running.config(t)
-		cfg.AdminURL, cfg.AdminPort = "", tt.adminPort
+		cfg.AdminURL, cfg.Ports.Admin = "", tt.adminPort
 		_, err := Attach(t.Context(), cfg)
-		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(Hint(err), tt.hint) {
-			t.Errorf("%s: %v\n%s", tt.name, err, Hint(err))
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(process.Hint(err), tt.hint) {
+			t.Errorf("%s: %v\n%s", tt.name, err, process.Hint(err))
 		}
 	}
 }
@@ -588,7 +588,7 @@ func TestAttachMarks(t *testing.T) {
 	cfg := startAPISIX(t, "3.18.0", "").config(t)
 	gone, other := cfg.AdminURL+"/routes/armrepro-00000001", "http://192.0.2.1:9180/routes/armrepro-00000002"
 	for _, note := range []string{gone, other} {
-		mark, err := newMark(cfg.RunDir, routeKind, note, Left{What: note})
+		mark, err := newMark(cfg.RunDir, routeKind, note, process.Left{What: note})
 		if err == nil {
 			err = mark.Leave()
 		}
@@ -607,7 +607,7 @@ func TestAttachMarks(t *testing.T) {
 		t.Error(err)
 	}
 	marks, err := takeOverMarks(cfg.RunDir, routeKind)
-	if err != nil || len(marks) != 1 || marks[0].Note() != other {
+	if err != nil || len(marks) != 1 || marks[0].Note != other {
 		t.Errorf("marks: %v, %v", marks, err)
 	}
 }

@@ -7,11 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
-	"syscall"
-	"time"
-
-	"github.com/rs/zerolog"
 
 	"armrepro/proxycheck/process"
 )
@@ -20,45 +15,8 @@ import (
 // It is not APISIX, and its figures are never labelled so.
 const BuiltinName = "armrepro-builtin"
 
-// BuiltinConfig says how to start the built-in gateway.
-type BuiltinConfig struct {
-	// Path is the program with the gateway command; empty means this one.
-	Path string
-	// Port, AdminPort and PrometheusPort default to 9080, 9180 and 9091.
-	Port, AdminPort, PrometheusPort int
-	// Etcd is where the gateway keeps its routes.
-	Etcd Etcd
-	// EtcdPrefix is the key prefix; empty means a new one, which is removed
-	// again from etcd.
-	EtcdPrefix string
-	// EtcdEnds says that the etcd ends with this run, and its keys with it.
-	EtcdEnds bool
-	// AdminKey is the Admin API's key; empty means a random one.
-	AdminKey string
-	// RunDir is where runs leave things; empty means the temporary folders.
-	RunDir   string
-	Logger   zerolog.Logger
-	Timeouts Timeouts
-}
-
-func (cfg *BuiltinConfig) setDefaults() {
-	cfg.Path = cmp.Or(cfg.Path, process.Self)
-	cfg.Port = cmp.Or(cfg.Port, 9080)
-	cfg.AdminPort = cmp.Or(cfg.AdminPort, 9180)
-	cfg.PrometheusPort = cmp.Or(cfg.PrometheusPort, 9091)
-	cfg.AdminKey = cmp.Or(cfg.AdminKey, randomHex(16))
-	cfg.Timeouts.setDefaults()
-}
-
 // builtin is this program's own gateway in a child process.
-type builtin struct {
-	core
-	cfg       BuiltinConfig
-	keys      *ownKeys
-	child     *process.Process
-	closeOnce sync.Once
-	closeErr  error
-}
+type builtin struct{ core }
 
 // AdminKeyEnv is the variable from which commands take the Admin API's key if
 // no flag gives it.
@@ -66,32 +24,13 @@ const AdminKeyEnv = "ARMREPRO_ADMIN_KEY"
 
 // StartBuiltin starts the built-in gateway as a child process and returns when
 // its Admin API answers.
-func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
-	cfg.setDefaults()
-	var err error
-	if cfg.Etcd, err = cfg.Etcd.Normalize(); err != nil {
-		return nil, fmt.Errorf("start the built-in gateway: %w", err)
-	}
-	b := &builtin{cfg: cfg}
-	if cfg.EtcdPrefix == "" {
-		b.cfg.EtcdPrefix = ownEtcdPrefix + randomHex(4)
-	}
-	client := newHTTPClient()
-	b.core = core{
-		info:     Info{Kind: "builtin", Name: BuiltinName},
-		admin:    &admin{base: baseURL(cfg.AdminPort), key: cfg.AdminKey, client: client},
-		prove:    prover{url: baseURL(cfg.Port), metrics: baseURL(cfg.PrometheusPort) + "/apisix/prometheus/metrics", client: client},
-		routeID:  newRouteID(),
-		timeouts: cfg.Timeouts,
-		log:      cfg.Logger,
-		expected: 1,
-		done:     make(chan struct{}),
-		ended:    b.howEnded,
-		runDir:   cfg.RunDir,
-	}
-	b.keepIn(cfg.Etcd, cfg.EtcdPrefix)
-	if cfg.EtcdPrefix == "" && !cfg.EtcdEnds {
-		b.keys, err = markKeys(cfg.RunDir, cfg.Etcd, b.cfg.EtcdPrefix)
+func StartBuiltin(ctx context.Context, cfg Config) (Gateway, error) {
+	cfg = cfg.complete()
+	b := &builtin{}
+	b.core = newCore(cfg, Info{Kind: "builtin", Name: BuiltinName}, b.howEnded)
+	err := b.reach(cfg.Ports.Admin)
+	if err == nil {
+		err = b.markKeys()
 	}
 	if err == nil {
 		err = b.start(ctx)
@@ -105,9 +44,9 @@ func StartBuiltin(ctx context.Context, cfg BuiltinConfig) (Gateway, error) {
 func (b *builtin) start(ctx context.Context) error {
 	args := []string{
 		"gateway",
-		"--listen", hostPort(b.cfg.Port),
-		"--admin-listen", hostPort(b.cfg.AdminPort),
-		"--prometheus-listen", hostPort(b.cfg.PrometheusPort),
+		"--listen", hostPort(b.cfg.Ports.Data),
+		"--admin-listen", hostPort(b.cfg.Ports.Admin),
+		"--prometheus-listen", hostPort(b.cfg.Ports.Prometheus),
 		"--etcd", strings.Join(b.cfg.Etcd.Endpoints, ","),
 		"--etcd-user", b.cfg.Etcd.User,
 		"--etcd-cacert", b.cfg.Etcd.CACert,
@@ -115,8 +54,7 @@ func (b *builtin) start(ctx context.Context) error {
 		"--etcd-key", b.cfg.Etcd.Key,
 		"--etcd-prefix", b.cfg.EtcdPrefix,
 	}
-	var err error
-	b.child, err = process.Start(process.Config{
+	err := b.core.start(process.Config{
 		Path: b.cfg.Path,
 		Args: args,
 		// Everybody can read a command line, but only this user its
@@ -126,7 +64,6 @@ func (b *builtin) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	go b.watch(b.child)
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeouts.Start)
 	defer cancel()
 	ctx, cancelAlive := b.whileAlive(ctx)
@@ -151,7 +88,7 @@ func (b *builtin) awaitReady(ctx context.Context) error {
 	}
 	name, version, _ := strings.Cut(b.prove.server, "/")
 	if name != BuiltinName {
-		return fmt.Errorf("learn its version: %q answers on port %d", b.prove.server, b.cfg.Port)
+		return fmt.Errorf("learn its version: %q answers on port %d", b.prove.server, b.cfg.Ports.Data)
 	}
 	b.info.Version = version
 	b.info.Plugins, err = b.admin.plugins(ctx)
@@ -171,7 +108,7 @@ func (b *builtin) Apply(ctx context.Context, r Route) error {
 	if err := b.apply(ctx, r); err != nil {
 		return err
 	}
-	return checkOwner(b.cfg.Port, b.child.Pid())
+	return checkOwner(b.cfg.Ports.Data, b.child.Pid())
 }
 
 // Workers is the gateway's one process.
@@ -180,20 +117,4 @@ func (b *builtin) Workers() ([]int, error) {
 		return nil, b.howEnded()
 	}
 	return []int{b.child.Pid()}, nil
-}
-
-// Close removes the route, stops the gateway and removes its keys from etcd.
-func (b *builtin) Close() error {
-	b.closeOnce.Do(func() {
-		var errs []error
-		if b.child != nil {
-			b.closing.Store(true)
-			errs = append(errs, b.removeRoute(), b.child.Stop(syscall.SIGTERM, 2*time.Second))
-		}
-		errs = append(errs, b.keys.remove())
-		if err := errors.Join(errs...); err != nil {
-			b.closeErr = fmt.Errorf("stop the built-in gateway: %w", err)
-		}
-	})
-	return b.closeErr
 }

@@ -9,14 +9,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"armrepro/proxycheck/process"
 )
 
-func builtinConfig(t *testing.T) BuiltinConfig {
+func builtinConfig(t *testing.T) Config {
 	t.Helper()
 	p := freePorts(t)
-	return BuiltinConfig{
-		Port: p.Data, AdminPort: p.Admin, PrometheusPort: p.Prometheus,
-		Etcd: etcdAt(startEtcd(t)), RunDir: shortTempDir(t),
+	return Config{
+		Ports: Ports{Data: p.Data, Admin: p.Admin, Prometheus: p.Prometheus},
+		Etcd:  etcdAt(startEtcd(t)), RunDir: shortTempDir(t),
+		Timeouts: Timeouts{Stop: 2 * time.Second}, // some pretenders ignore SIGTERM
 	}
 }
 
@@ -35,7 +38,7 @@ func TestBuiltin(t *testing.T) {
 	upstream := startUpstream(t)
 	for _, r := range []Route{plainRoute(upstream), pluginRoute(upstream), plainRoute(upstream)} {
 		if err := gw.Apply(t.Context(), r); err != nil {
-			t.Fatalf("%v\n%s", err, Hint(err))
+			t.Fatalf("%v\n%s", err, process.Hint(err))
 		}
 	}
 	pids, err := gw.Workers()
@@ -71,27 +74,27 @@ func TestBuiltinStartFails(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
-		prepare func(t *testing.T, cfg *BuiltinConfig)
+		prepare func(t *testing.T, cfg *Config)
 		want    string
 		hint    string
 	}{
-		{"no etcd given", func(t *testing.T, cfg *BuiltinConfig) { cfg.Etcd = Etcd{} }, "no etcd endpoint", ""},
-		{"no etcd", func(t *testing.T, cfg *BuiltinConfig) {
+		{"no etcd given", func(t *testing.T, cfg *Config) { cfg.Etcd = Etcd{} }, "no etcd endpoint", ""},
+		{"no etcd", func(t *testing.T, cfg *Config) {
 			cfg.Etcd = etcdAt(fmt.Sprintf("http://127.0.0.1:%d", freePort(t)))
 		}, "no etcd answers", ""},
-		{"port held", func(t *testing.T, cfg *BuiltinConfig) {
-			l, err := net.Listen("tcp4", hostPort(cfg.Port))
+		{"port held", func(t *testing.T, cfg *Config) {
+			l, err := net.Listen("tcp4", hostPort(cfg.Ports.Data))
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { l.Close() })
 		}, "address already in use", ""},
-		{"wrong key", func(t *testing.T, cfg *BuiltinConfig) { cfg.Path = pretender(t, "401") }, "status 401", "--admin-key"},
-		{"not allowed", func(t *testing.T, cfg *BuiltinConfig) { cfg.Path = pretender(t, "403") }, "status 403", "allow_admin"},
-		{"too slow", func(t *testing.T, cfg *BuiltinConfig) {
+		{"wrong key", func(t *testing.T, cfg *Config) { cfg.Path = pretender(t, "401") }, "status 401", "--admin-key"},
+		{"not allowed", func(t *testing.T, cfg *Config) { cfg.Path = pretender(t, "403") }, "status 403", "allow_admin"},
+		{"too slow", func(t *testing.T, cfg *Config) {
 			cfg.Path, cfg.Timeouts.Start = pretender(t, "hangs"), 300*time.Millisecond
 		}, "not in time", ""},
-		{"no program", func(t *testing.T, cfg *BuiltinConfig) { cfg.Path = "/does/not/exist" }, "start /does/not/exist", ""},
+		{"no program", func(t *testing.T, cfg *Config) { cfg.Path = "/does/not/exist" }, "start /does/not/exist", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -105,8 +108,8 @@ func TestBuiltinStartFails(t *testing.T) {
 			if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("the error lacks %q:\n%v", tt.want, err)
 			}
-			if !strings.Contains(Hint(err), tt.hint) {
-				t.Errorf("the hint is %q, want %q in it", Hint(err), tt.hint)
+			if !strings.Contains(process.Hint(err), tt.hint) {
+				t.Errorf("the hint is %q, want %q in it", process.Hint(err), tt.hint)
 			}
 		})
 	}

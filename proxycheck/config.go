@@ -6,73 +6,69 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"armrepro/proxycheck/process"
+
 	"go.yaml.in/yaml/v4"
 )
 
-// settings are what the config.yaml of a home says.
-type settings struct {
-	version    Version
-	ip         string
-	ports      NativePorts
-	workers    int
-	etcd       Etcd
-	etcdPrefix string
-	adminKey   string
-	plugins    []string
-	home       string
-}
-
 type object = map[string]any
 
-// configYAML is conf/config.yaml for the release. Whatever it doesn't name
-// keeps the install's default, since the defaults are part of the figure.
-func configYAML(s settings) ([]byte, error) {
-	listen := func(port int) object { return object{"ip": s.ip, "port": port} }
+// configYAML is conf/config.yaml for a home with these plugins. Whatever it doesn't
+// name keeps the install's default, since the defaults are part of the figure.
+func (cfg Config) configYAML(home string, plugins []string) ([]byte, error) {
+	listen := func(port int) object { return object{"ip": listenIP, "port": port} }
 	apisix := object{
-		"node_listen":    []object{listen(s.ports.Data)},
+		"node_listen":    []object{listen(cfg.Ports.Data)},
 		"enable_admin":   true,
 		"enable_control": true,
-		"control":        listen(s.ports.Control),
-		"ssl":            object{"enable": true, "listen": []object{listen(s.ports.TLS)}},
+		"control":        listen(cfg.Ports.Control),
+		"ssl":            object{"enable": true, "listen": []object{listen(cfg.Ports.TLS)}},
 		// A plugin of 3.18 makes nginx manage the cache folder even without
 		// proxy-cache, and by default that is one in /tmp for all instances.
 		"proxy_cache": object{"zones": []object{
-			{"name": "disk_cache_one", "memory_size": "50m", "disk_size": "1G", "disk_path": filepath.Join(s.home, "disk_cache_one"), "cache_levels": "1:2"},
+			{"name": "disk_cache_one", "memory_size": "50m", "disk_size": "1G", "disk_path": filepath.Join(home, "disk_cache_one"), "cache_levels": "1:2"},
 			{"name": "memory_cache", "memory_size": "50m"},
 		}},
 	}
-	if s.etcd.CACert != "" {
+	if cfg.Etcd.CACert != "" {
 		// For all that APISIX asks by TLS; etcd is all that it has to.
-		apisix["ssl"].(object)["ssl_trusted_certificate"] = s.etcd.CACert
+		apisix["ssl"].(object)["ssl_trusted_certificate"] = cfg.Etcd.CACert
 	}
 	config := object{
 		"apisix":       apisix,
-		"nginx_config": object{"worker_processes": s.workers},
-		"plugins":      s.plugins,
-		"plugin_attr":  object{"prometheus": object{"export_addr": listen(s.ports.Prometheus)}},
+		"nginx_config": object{"worker_processes": cfg.Workers},
+		"plugins":      plugins,
+		"plugin_attr":  object{"prometheus": object{"export_addr": listen(cfg.Ports.Prometheus)}},
 	}
 	admin := object{
 		"allow_admin": []string{"127.0.0.0/24"},
-		"admin_key":   []object{{"name": "admin", "key": s.adminKey, "role": "admin"}},
+		"admin_key":   []object{{"name": "admin", "key": cfg.AdminKey, "role": "admin"}},
+	}
+	// APISIX takes one user for all endpoints.
+	etcd := object{"host": cfg.Etcd.Endpoints, "prefix": cfg.EtcdPrefix}
+	if cfg.Etcd.User != "" {
+		etcd["user"], etcd["password"] = cfg.Etcd.User, cfg.Etcd.Password
+	}
+	if cfg.Etcd.Cert != "" {
+		etcd["tls"] = object{"cert": cfg.Etcd.Cert, "key": cfg.Etcd.Key}
 	}
 	// Each release ignores the other's places without a word.
-	if s.version.isV3() {
-		admin["admin_listen"] = listen(s.ports.Admin)
+	if cfg.Install.Version.isV3() {
+		admin["admin_listen"] = listen(cfg.Ports.Admin)
 		config["deployment"] = object{
-			"role": "traditional", "role_traditional": object{"config_provider": "etcd"}, "admin": admin, "etcd": s.etcdSection(),
+			"role": "traditional", "role_traditional": object{"config_provider": "etcd"}, "admin": admin, "etcd": etcd,
 		}
 	} else {
 		// With a port of its own 2.x's Admin API would listen on every
 		// address, so it stays on the data port.
 		maps.Copy(apisix, admin)
-		config["etcd"] = s.etcdSection()
+		config["etcd"] = etcd
 	}
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
@@ -81,25 +77,6 @@ func configYAML(s settings) ([]byte, error) {
 		return nil, fmt.Errorf("write the configuration of APISIX: %w", err)
 	}
 	return b.Bytes(), nil
-}
-
-// etcdSection is the same in both dialects. APISIX takes one user for all
-// endpoints.
-type etcdSection struct {
-	Host     []string `yaml:"host"`
-	Prefix   string   `yaml:"prefix"`
-	User     string   `yaml:"user,omitempty"`
-	Password string   `yaml:"password,omitempty"`
-	TLS      struct {
-		Cert string `yaml:"cert,omitempty"`
-		Key  string `yaml:"key,omitempty"`
-	} `yaml:"tls,omitempty"`
-}
-
-func (s settings) etcdSection() etcdSection {
-	e := etcdSection{Host: s.etcd.Endpoints, Prefix: s.etcdPrefix, User: s.etcd.User, Password: s.etcd.Password}
-	e.TLS.Cert, e.TLS.Key = s.etcd.Cert, s.etcd.Key
-	return e
 }
 
 var (
@@ -142,7 +119,7 @@ func (in *Install) plugins(ctx context.Context) ([]string, error) {
 		list = strings.Fields(out)
 	} else {
 		var file []byte
-		if file, err = os.ReadFile(filepath.Join(in.Home, "conf/config-default.yaml")); err == nil {
+		if file, err = process.ReadPath(filepath.Join(in.Home, "conf/config-default.yaml")); err == nil {
 			list, err = parsePlugins(file)
 		}
 	}

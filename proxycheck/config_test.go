@@ -39,28 +39,27 @@ func testEtcd() Etcd {
 	}
 }
 
-func testSettings(v Version) settings {
-	s := settings{
-		version: v, ip: listenIP, workers: 2,
-		etcd:       testEtcd(),
-		etcdPrefix: "/armrepro-0a1b2c3d", adminKey: "00e1",
-		plugins: []string{"limit-count", "prometheus"}, home: "/tmp/armrepro-gateway-1",
+// testYAML is the config.yaml of a release.
+func testYAML(t *testing.T, v Version) []byte {
+	t.Helper()
+	cfg := Config{
+		Install: &Install{Version: v}, Workers: 2, Etcd: testEtcd(), EtcdPrefix: "/armrepro-0a1b2c3d", AdminKey: "00e1",
 	}
 	if v.Patch > 0 || v.Minor == 0 {
-		s.etcd = Etcd{Endpoints: []string{"http://127.0.0.1:2379", "http://127.0.0.1:22379"}}
+		cfg.Etcd = Etcd{Endpoints: []string{"http://127.0.0.1:2379", "http://127.0.0.1:22379"}}
 	}
-	s.ports.setDefaults()
-	return s
+	cfg = cfg.complete()
+	config, err := cfg.configYAML("/tmp/armrepro-gateway-1", []string{"limit-count", "prometheus"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
 }
 
 func TestConfigYAML(t *testing.T) {
 	t.Parallel()
 	for _, v := range []Version{{2, 14, 1}, {2, 15, 0}, {3, 0, 0}, {3, 18, 0}} {
-		config, err := configYAML(testSettings(v))
-		if err != nil {
-			t.Fatal(err)
-		}
-		golden(t, "config-"+v.String()+".yaml", config)
+		golden(t, "config-"+v.String()+".yaml", testYAML(t, v))
 	}
 }
 
@@ -69,12 +68,8 @@ func TestConfigYAML(t *testing.T) {
 func TestConfigDialects(t *testing.T) {
 	t.Parallel()
 	read := func(v Version) map[string]any {
-		config, err := configYAML(testSettings(v))
-		if err != nil {
-			t.Fatal(err)
-		}
 		var m map[string]any
-		if err := yaml.Unmarshal(config, &m); err != nil {
+		if err := yaml.Unmarshal(testYAML(t, v), &m); err != nil {
 			t.Fatal(err)
 		}
 		return m

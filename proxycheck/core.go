@@ -7,52 +7,20 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"sync"
-	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"armrepro/proxycheck/process"
 )
-
-// Timeouts bound the phases of starting and stopping a gateway. Zero means the
-// default of each.
-type Timeouts struct {
-	// Init bounds `apisix init`, which takes about 0.1 s; default 20 s.
-	Init time.Duration
-	// InitEtcd bounds `apisix init_etcd`, about 0.8 s; default 30 s.
-	InitEtcd time.Duration
-	// Start bounds the wait for the Admin API and the workers, about 1 s;
-	// default 30 s.
-	Start time.Duration
-	// Route bounds the wait for a route to be live, about 40 ms; default
-	// 15 s.
-	Route time.Duration
-	// Metric bounds the wait for a metric to count. From 3.14 APISIX
-	// recomputes them every 15 s; default 40 s.
-	Metric time.Duration
-	// Stop bounds the wait for the gateway to end after SIGTERM, about
-	// 1.5 s, before it is killed; default 8 s.
-	Stop time.Duration
-}
-
-// timeUnit is that of the default timeouts. Tests have more patience: many of
-// them share a machine that is busy with other things.
-var timeUnit = time.Second
-
-func (t *Timeouts) setDefaults() {
-	t.Init = cmp.Or(t.Init, 20*timeUnit)
-	t.InitEtcd = cmp.Or(t.InitEtcd, 30*timeUnit)
-	t.Start = cmp.Or(t.Start, 30*timeUnit)
-	t.Route = cmp.Or(t.Route, 15*timeUnit)
-	t.Metric = cmp.Or(t.Metric, 40*timeUnit)
-	t.Stop = cmp.Or(t.Stop, 8*timeUnit)
-}
 
 // pollEvery is the time between two looks at something awaited. It bounds how
 // late an event is seen; most take 20 to 700 ms.
@@ -67,22 +35,15 @@ type Warning struct {
 	Code, Text, Hint string
 }
 
-// Warner is a Gateway that has warnings. They may grow with every Apply.
-type Warner interface {
-	Warnings() []Warning
-}
-
 // core is what all kinds of gateway have in common: the route, from the Admin
 // API to its proof.
 type core struct {
-	info     Info
-	admin    *admin
-	prove    prover
-	routeID  string
-	timeouts Timeouts
-	log      zerolog.Logger
-	// runDir is where runs leave things.
-	runDir string
+	info    Info
+	admin   *admin
+	prove   prover
+	routeID string
+	cfg     Config
+	log     zerolog.Logger
 	// store names what keeps the route if that outlives this run, so that a
 	// route of ours could be left in it; empty where it doesn't.
 	store string
@@ -94,18 +55,56 @@ type core struct {
 	metricOptional bool
 	// expected is how many workers answer requests; at least 1.
 	expected int
-	// done is closed when the gateway has ended by itself.
-	done chan struct{}
-	// closing says that it is us who end it.
-	closing atomic.Bool
+	// child is the gateway's process where it was started here.
+	child *process.Process
+	// keys are those in etcd that have to be removed again, or nil.
+	keys *ownKeys
+	// home is the gateway's folder that has to be removed again, or nil.
+	home *home
+	// done is closed when the gateway has ended by itself, closed by Close.
+	done, closed chan struct{}
 	// ended says how it ended. It may be called once done is closed.
 	ended func() error
+
+	closeOnce sync.Once
+	closeErr  error
 
 	mu sync.Mutex
 	// mark is the route's, once one may be left in the store.
 	mark     *process.Folder
 	warnings []Warning
 }
+
+// newCore is the core of a gateway that cfg describes.
+func newCore(cfg Config, info Info, ended func() error) core {
+	return core{
+		cfg: cfg, log: cfg.Logger, info: info, routeID: newRouteID(), expected: 1,
+		done: make(chan struct{}), closed: make(chan struct{}), ended: ended,
+	}
+}
+
+// reach says where a gateway that is started here answers, and makes up what cfg
+// leaves to it.
+func (c *core) reach(adminPort int) (err error) {
+	p := c.cfg.Ports
+	c.cfg.AdminKey = cmp.Or(c.cfg.AdminKey, randomHex(16))
+	c.admin = &admin{base: baseURL(adminPort), key: c.cfg.AdminKey}
+	c.prove = prover{url: baseURL(p.Data), metrics: baseURL(p.Prometheus) + metricsPath}
+	if c.cfg.Etcd, err = c.cfg.Etcd.Normalize(); err == nil {
+		c.keepInEtcd()
+	}
+	return err
+}
+
+// metricsPath is where APISIX has its metrics.
+const metricsPath = "/apisix/prometheus/metrics"
+
+// listenIP is the only address a gateway of ours listens on.
+const listenIP = "127.0.0.1"
+
+func hostPort(port int) string { return net.JoinHostPort(listenIP, strconv.Itoa(port)) }
+
+func baseURL(port int) string { return "http://" + hostPort(port) }
 
 func (c *core) Info() Info            { return c.info }
 func (c *core) URL() string           { return c.prove.url }
@@ -131,12 +130,9 @@ func (c *core) warn(code, text, hint string) {
 // apply makes the route live, or says why it isn't: that the gateway has ended
 // says more than that it doesn't answer.
 func (c *core) apply(ctx context.Context, r Route) error {
-	if isClosed(c.done) {
-		return c.ended()
-	}
 	err := c.makeLive(ctx, r)
-	if err != nil && isClosed(c.done) {
-		return c.ended()
+	if isClosed(c.done) {
+		err = c.ended()
 	}
 	return err
 }
@@ -150,7 +146,7 @@ func (c *core) makeLive(ctx context.Context, r Route) error {
 	if err := c.put(ctx, r); err != nil {
 		return err
 	}
-	routeCtx, cancelRoute := context.WithTimeout(ctx, c.timeouts.Route)
+	routeCtx, cancelRoute := context.WithTimeout(ctx, c.cfg.Timeouts.Route)
 	defer cancelRoute()
 	if err := c.prove.route(routeCtx, r, c.expected); err != nil {
 		return err
@@ -162,7 +158,7 @@ func (c *core) makeLive(ctx context.Context, r Route) error {
 // put puts the route. From the first time on there may be one to remove.
 func (c *core) put(ctx context.Context, r Route) error {
 	if c.store != "" && c.mark == nil {
-		mark, err := newMark(c.runDir, routeKind, c.noteOn(c.routeID), c.leftRoute(c.routeID))
+		mark, err := newMark(c.cfg.RunDir, routeKind, c.noteOn(c.routeID), c.leftRoute(c.routeID))
 		if err != nil {
 			return fmt.Errorf("mark the route %s as ours: %w", c.routeID, err)
 		}
@@ -184,7 +180,7 @@ func (c *core) Counted(ctx context.Context, metric string, requests uint64) erro
 	}
 	ctx, cancel := c.whileAlive(ctx)
 	defer cancel()
-	ctx, cancelMetric := context.WithTimeout(ctx, c.timeouts.Metric)
+	ctx, cancelMetric := context.WithTimeout(ctx, c.cfg.Timeouts.Metric)
 	defer cancelMetric()
 	c.log.Info().Str("metric", metric).Uint64("requests", requests).Msg("waiting for the metric to count the requests")
 	err := c.prove.counted(ctx, metric, c.routeID, requests)
@@ -213,10 +209,8 @@ func (c *core) keepClear(ctx context.Context, path string) error {
 	}
 	for _, r := range routes {
 		if r.id != c.routeID && r.takes(path, host) {
-			return &HintError{
-				Err:    fmt.Errorf("use %s on this gateway: its route %s takes it already (%s)", path, r.id, r.pattern()),
-				Advice: c.takenHint(r.id),
-			}
+			return process.Hintf(c.takenHint(r.id),
+				"use %s on this gateway: its route %s takes it already (%s)", path, r.id, r.pattern())
 		}
 	}
 	return nil
@@ -235,21 +229,21 @@ func (c *core) takenHint(id string) string {
 // removeLeftRoutes removes the routes that killed runs of this user have left in
 // the gateway, and returns those that remain.
 func (c *core) removeLeftRoutes(ctx context.Context, routes []existingRoute) ([]existingRoute, error) {
-	marks, err := takeOverMarks(c.runDir, routeKind)
+	marks, err := takeOverMarks(c.cfg.RunDir, routeKind)
 	if err != nil {
 		return nil, fmt.Errorf("look for routes of killed runs: %w", err)
 	}
 	var errs []error
 	for _, mark := range marks {
-		id := path.Base(mark.Note())
+		id := path.Base(mark.Note)
 		at := slices.IndexFunc(routes, func(r existingRoute) bool { return r.id == id })
-		if at < 0 && mark.Note() != c.noteOn(id) {
+		if at < 0 && mark.Note != c.noteOn(id) {
 			errs = append(errs, mark.Leave()) // in another store
 			continue
 		}
 		if at >= 0 {
 			if err := c.admin.delete(ctx, id); err != nil {
-				errs = append(errs, c.routeLeft(id, err), mark.Leave())
+				errs = append(errs, c.leftRoute(id).Because(err), mark.Leave())
 				continue
 			}
 			c.log.Info().Str("route", id).Msg("removed a route that a killed run had left")
@@ -263,21 +257,42 @@ func (c *core) removeLeftRoutes(ctx context.Context, routes []existingRoute) ([]
 // noteOn is what the mark of a route notes.
 func (c *core) noteOn(id string) string { return c.store + "/routes/" + id }
 
-// routeLeft says that a route could not be removed.
-func (c *core) routeLeft(id string, err error) error {
-	return &LeftBehind{Left: []Left{c.leftRoute(id)}, Err: err}
+func (c *core) leftRoute(id string) process.Left {
+	return process.Left{What: "route " + id + " from " + c.store, How: c.removal(id)}
 }
 
-func (c *core) leftRoute(id string) Left {
-	return Left{What: "route " + id + " from " + c.store, How: c.removal(id)}
-}
-
-// watch closes done if the gateway's process ends before Close.
-func (c *core) watch(p *process.Process) {
-	<-p.Done()
-	if !c.closing.Load() {
-		close(c.done)
+// start starts the gateway's process, and closes done if it ends before Close.
+func (c *core) start(cfg process.Config) (err error) {
+	if c.child, err = process.Start(cfg); err != nil {
+		return err
 	}
+	go func() {
+		<-c.child.Done()
+		if !isClosed(c.closed) {
+			close(c.done)
+		}
+	}()
+	return nil
+}
+
+// Close removes the route, stops what was started, and removes its keys from etcd and
+// its home from the disk.
+func (c *core) Close() error {
+	c.closeOnce.Do(func() {
+		close(c.closed)
+		errs := []error{c.removeRoute()}
+		if c.child != nil {
+			errs = append(errs, c.child.Stop(syscall.SIGTERM, c.cfg.Timeouts.Stop))
+		}
+		errs = append(errs, c.keys.remove())
+		if c.home != nil {
+			errs = append(errs, c.home.Remove())
+		}
+		if err := errors.Join(errs...); err != nil {
+			c.closeErr = fmt.Errorf("stop measuring %s: %w", cmp.Or(c.info.Name, "the gateway"), err)
+		}
+	})
+	return c.closeErr
 }
 
 // whileAlive is ctx until the gateway ends by itself.
@@ -314,7 +329,7 @@ func (c *core) removeRoute() error {
 	}
 	if err != nil {
 		// The mark stays beside the route for the next run to find.
-		return errors.Join(c.routeLeft(c.routeID, err), mark.Leave())
+		return errors.Join(c.leftRoute(c.routeID).Because(err), mark.Leave())
 	}
 	return mark.Remove()
 }

@@ -8,12 +8,10 @@ import (
 
 func TestEmptyProxy(t *testing.T) {
 	t.Parallel()
-	install := nativeIn(t, "3.18.0", "").Install
-	cfg := EmptyProxyConfig{
-		OpenResty: install.OpenResty, Workers: 2, Port: freePort(t), RunDir: shortTempDir(t),
-		Upstreams: []netip.AddrPort{netip.MustParseAddrPort(startUpstream(t))},
-	}
-	proxy, err := StartEmptyProxy(t.Context(), cfg)
+	cfg := nativeIn(t, "3.18.0", "")
+	cfg.Workers = 2
+	upstream := netip.MustParseAddrPort(startUpstream(t))
+	proxy, err := StartEmptyProxy(t.Context(), cfg, upstream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +21,7 @@ func TestEmptyProxy(t *testing.T) {
 	if workers, err := proxy.Workers(); err != nil || len(workers) != 2 {
 		t.Errorf("workers %v, error %v", workers, err)
 	}
-	if _, err := StartEmptyProxy(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "listens on port") {
+	if _, err := StartEmptyProxy(t.Context(), cfg, upstream); err == nil || !strings.Contains(err.Error(), "listens on port") {
 		t.Errorf("a second one on the port: error %v", err)
 	}
 	if err := proxy.Close(); err != nil {
@@ -35,9 +33,7 @@ func TestEmptyProxy(t *testing.T) {
 // TestEmptyProxyFails has it named what keeps the proxy from starting.
 func TestEmptyProxyFails(t *testing.T) {
 	t.Parallel()
-	cfg := EmptyProxyConfig{
-		OpenResty: nativeIn(t, "3.18.0", "").Install.OpenResty, Port: freePort(t), RunDir: shortTempDir(t),
-	}
+	cfg := nativeIn(t, "3.18.0", "")
 	if _, err := StartEmptyProxy(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "no upstream") {
 		t.Errorf("error %v", err)
 	}

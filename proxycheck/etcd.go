@@ -41,29 +41,27 @@ func CheckEtcd(ctx context.Context, cfg Etcd, prefix string) (version string, er
 func checkForAPISIX(cfg Etcd, in *Install) error {
 	for _, endpoint := range cfg.Endpoints {
 		if u, err := url.Parse(endpoint); err == nil && u.Scheme == "https" && net.ParseIP(u.Hostname()) != nil {
-			return &HintError{
-				Err:    fmt.Errorf("use the etcd at %s: APISIX can't check a certificate against the address %s", endpoint, u.Hostname()),
-				Advice: "name etcd in --etcd by a name that its certificate holds, such as localhost",
-			}
+			return process.Hintf("name etcd in --etcd by a name that its certificate holds, such as localhost",
+				"use the etcd at %s: APISIX can't check a certificate against the address %s", endpoint, u.Hostname())
 		}
 	}
 	if cfg.Cert != "" && !in.OpenResty.has("apisix-nginx-module") {
-		return &HintError{
-			Err:    fmt.Errorf("use a client certificate for etcd: the OpenResty %s was built without apisix-nginx-module, which sends it", in.OpenResty.Path),
-			Advice: "install apisix-runtime, or use an etcd that asks for no certificate",
-		}
+		return process.Hintf("install apisix-runtime, or use an etcd that asks for no certificate",
+			"use a client certificate for etcd: the OpenResty %s was built without apisix-nginx-module, which sends it", in.OpenResty.Path)
 	}
 	return nil
 }
 
-// keepIn says that the routes are kept in etcd under a prefix that outlives the
-// run, unless the prefix is empty.
-func (c *core) keepIn(cfg Etcd, prefix string) {
+// keepInEtcd says that the routes are kept in etcd under a prefix that outlives the
+// run, or where none is given makes one up.
+func (c *core) keepInEtcd() {
+	etcd, prefix := c.cfg.Etcd, c.cfg.EtcdPrefix
 	if prefix == "" {
+		c.cfg.EtcdPrefix = ownEtcdPrefix + randomHex(4)
 		return
 	}
-	c.store = cfg.String() + prefix
-	c.removal = func(id string) string { return etcdctlDelete(cfg, prefix+"/routes/"+id) }
+	c.store = etcd.String() + prefix
+	c.removal = func(id string) string { return etcdctlDelete(etcd, prefix+"/routes/"+id) }
 }
 
 // ownKeys are the keys that a run puts under a prefix of its own into an etcd
@@ -75,12 +73,20 @@ type ownKeys struct {
 	mark *process.Folder
 }
 
-// markKeys marks the keys that are to be put under prefix.
-func markKeys(runDir string, etcd Etcd, prefix string) (*ownKeys, error) {
-	k := &ownKeys{Etcd: etcd, Prefix: prefix}
+// markKeys marks the keys that are to be put under a prefix of our own, unless they go
+// with their etcd.
+func (c *core) markKeys() (err error) {
+	if c.store == "" && !c.cfg.EtcdEnds {
+		c.keys, err = newOwnKeys(c.cfg)
+	}
+	return err
+}
+
+func newOwnKeys(cfg Config) (*ownKeys, error) {
+	k := &ownKeys{Etcd: cfg.Etcd, Prefix: cfg.EtcdPrefix}
 	note, err := json.Marshal(k)
 	if err == nil {
-		k.mark, err = newMark(runDir, keysKind, string(note), k.left())
+		k.mark, err = newMark(cfg.RunDir, keysKind, string(note), k.left())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mark the keys in etcd as ours: %w", err)
@@ -88,8 +94,8 @@ func markKeys(runDir string, etcd Etcd, prefix string) (*ownKeys, error) {
 	return k, nil
 }
 
-func (k *ownKeys) left() Left {
-	return Left{
+func (k *ownKeys) left() process.Left {
+	return process.Left{
 		What: fmt.Sprintf("keys under %s from the etcd at %s", k.Prefix, k.Etcd),
 		How:  etcdctlDelete(k.Etcd, "--prefix", k.Prefix+"/"),
 	}
@@ -109,7 +115,7 @@ func (k *ownKeys) remove() error {
 		err = client.Call(ctx, "/v3/kv/deleterange", etcdhttp.Under(k.Prefix+"/"), nil)
 	}
 	if err != nil {
-		return errors.Join(&LeftBehind{Left: []Left{k.left()}, Err: err}, k.mark.Leave())
+		return errors.Join(k.left().Because(err), k.mark.Leave())
 	}
 	return k.mark.Remove()
 }

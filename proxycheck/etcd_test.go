@@ -9,6 +9,7 @@ import (
 
 	"armrepro/proxycheck/apisixtest"
 	"armrepro/proxycheck/etcdhttp"
+	"armrepro/proxycheck/process"
 )
 
 // countKeys counts the keys under prefix, as root of an etcd that
@@ -96,10 +97,10 @@ func TestNativeRefusesEtcd(t *testing.T) {
 		"https address":  {Etcd{Endpoints: []string{"https://127.0.0.1:1"}}, nil, "can't check a certificate against the address 127.0.0.1", "a name that its certificate holds"},
 		"no TLS clients": {Etcd{Endpoints: []string{"https://localhost:1"}, Cert: "x", Key: "y"}, []string{"ngx_lua-0.10"}, "without apisix-nginx-module", "apisix-runtime"},
 	} {
-		cfg := NativeConfig{Install: &Install{Home: "/nowhere", OpenResty: &OpenResty{Modules: tt.modules}}, Etcd: tt.etcd, RunDir: shortTempDir(t)}
+		cfg := Config{Install: &Install{Home: "/nowhere", OpenResty: &OpenResty{Modules: tt.modules}}, Etcd: tt.etcd, RunDir: shortTempDir(t)}
 		_, err := StartNative(t.Context(), cfg)
-		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(Hint(err), tt.hint) {
-			t.Errorf("%s: %v\n%s", name, err, Hint(err))
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(process.Hint(err), tt.hint) {
+			t.Errorf("%s: %v\n%s", name, err, process.Hint(err))
 		}
 		leavesNothing(t, cfg.RunDir)
 	}

@@ -115,9 +115,9 @@ var nextPort = func() *atomic.Uint32 {
 	return n
 }()
 
-func freePorts(t *testing.T) NativePorts {
+func freePorts(t *testing.T) Ports {
 	t.Helper()
-	return NativePorts{
+	return Ports{
 		Data: freePort(t), Admin: freePort(t), Control: freePort(t),
 		Prometheus: freePort(t), TLS: freePort(t),
 	}

@@ -3,18 +3,9 @@ package proxycheck
 import (
 	"cmp"
 	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 )
-
-// notInstalled adds to err the ways to get APISIX on the distribution under root.
-func notInstalled(err error, root string) error {
-	release, _ := os.ReadFile(filepath.Join(root, "/etc/os-release"))
-	return &HintError{Err: err, Advice: installHint(parseOSRelease(release), runtime.GOARCH)}
-}
 
 // parseOSRelease reads the variables of os-release(5), as far as lines are such.
 func parseOSRelease(file []byte) map[string]string {

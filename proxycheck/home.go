@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/user"
@@ -37,7 +38,7 @@ func newHome(runDir string, in *Install) (*home, error) {
 	if err := in.checkFiles(); err != nil {
 		return nil, err
 	}
-	parents, err := tempDirs(runDir)
+	parents, err := process.TempDirs(runDir)
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +50,8 @@ func newHome(runDir string, in *Install) (*home, error) {
 		}
 		errs = append(errs, err)
 	}
-	return nil, &HintError{
-		Err:    fmt.Errorf("make a home for APISIX: %w", errs[0]),
-		Advice: "set TMPDIR to a folder with a short path, outside /root, that every user may enter, such as /var/tmp",
-	}
+	return nil, process.Hintf("set TMPDIR to a folder with a short path, outside /root, that every user may enter, such as /var/tmp",
+		"make a home for APISIX: %w", errs[0])
 }
 
 func newHomeIn(parent string, in *Install) (*home, error) {
@@ -170,7 +169,7 @@ func (h *home) copyCertificates(cfg Etcd) (Etcd, error) {
 		if *path == "" {
 			continue
 		}
-		pem, err := os.ReadFile(*path)
+		pem, err := process.ReadPath(*path)
 		if err == nil {
 			err = h.write("conf/"+name, pem)
 		}
@@ -187,12 +186,15 @@ func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
 // errorLog is the end of what APISIX's error log says about errors, at most n
 // lines.
 func (h *home) errorLog(n int) string {
-	b, err := os.ReadFile(h.path("logs/error.log"))
+	f, err := os.Open(h.path("logs/error.log"))
 	if err != nil {
 		return ""
 	}
+	defer f.Close()
 	const enough = 64 << 10
-	return lastErrors(string(b[max(0, len(b)-enough):]), n)
+	_, _ = f.Seek(-enough, io.SeekEnd) // a shorter one is read from its beginning
+	b, _ := process.ReadAll(f, enough)
+	return lastErrors(string(b), n)
 }
 
 // lastErrors picks the last n lines of an nginx error log that are worse than a

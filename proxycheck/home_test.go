@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"armrepro/proxycheck/process"
 )
 
 func TestHomeLinks(t *testing.T) {
@@ -89,8 +91,8 @@ func TestHomeParents(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(Hint(err), "TMPDIR") {
-			t.Errorf("%s: %v (%s), want %q in it", tt.name, err, Hint(err), tt.want)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(process.Hint(err), "TMPDIR") {
+			t.Errorf("%s: %v (%s), want %q in it", tt.name, err, process.Hint(err), tt.want)
 		}
 	}
 }

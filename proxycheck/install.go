@@ -1,14 +1,15 @@
 package proxycheck
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -70,7 +71,7 @@ func Find(ctx context.Context, cfg FindConfig) (*Install, error) {
 		return nil, err
 	}
 	in := &Install{Home: homes[0], Others: homes[1:]}
-	file, err := os.ReadFile(filepath.Join(in.Home, versionLua))
+	file, err := process.ReadPath(filepath.Join(in.Home, versionLua))
 	if err == nil {
 		in.Version, err = parseVersionLua(file)
 	}
@@ -94,10 +95,8 @@ func (cfg FindConfig) findHomes() ([]string, error) {
 	if cfg.Home != "" {
 		home, err := filepath.Abs(cfg.Home)
 		if err == nil && !isHome(home) {
-			err = &HintError{
-				Err:    fmt.Errorf("there is no %s in %s", versionLua, home),
-				Advice: "--apisix-home is the folder that holds apisix/, conf/ and deps/, such as /usr/local/apisix or a source checkout after make deps",
-			}
+			err = process.Hintf("--apisix-home is the folder that holds apisix/, conf/ and deps/, such as /usr/local/apisix or a source checkout after make deps",
+				"there is no %s in %s", versionLua, home)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("find APISIX: %w", err)
@@ -127,7 +126,8 @@ func (cfg FindConfig) findHomes() ([]string, error) {
 	if exists(scripts[0]) {
 		err = fmt.Errorf("%w: the command %s is there, but no folder that belongs to it", err, scripts[0])
 	}
-	return nil, notInstalled(err, cfg.Root)
+	release, _ := process.ReadPath(filepath.Join(cfg.Root, "/etc/os-release"))
+	return nil, process.WithHint(err, installHint(parseOSRelease(release), runtime.GOARCH))
 }
 
 // homesOf lists where the APISIX that a script starts may be: around it, as in a
@@ -155,14 +155,8 @@ var scriptPath = regexp.MustCompile(`/[^\s"'` + "`" + `$=;:()|&<>*]+`)
 
 // homesNamed lists the homes that hold what a script names.
 func homesNamed(script string) []string {
-	f, err := os.Open(script)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	const enough = 16 << 10
-	text, _ := io.ReadAll(io.LimitReader(f, enough))
-	if !strings.HasPrefix(string(text), "#!") {
+	text, err := process.ReadPath(script)
+	if err != nil || !bytes.HasPrefix(text, []byte("#!")) {
 		return nil
 	}
 	var homes []string
@@ -213,14 +207,12 @@ func (in *Install) lua(ctx context.Context, dir string, args ...string) (string,
 func (in *Install) checkCLI(ctx context.Context) error {
 	out, err := in.lua(ctx, in.Home, cliLua, "version")
 	if err != nil {
-		return &HintError{Err: err, Advice: cmp.Or(Hint(err), "run it in "+in.Home+" to see what is missing")}
+		return process.WithHint(err, cmp.Or(process.Hint(err), "run it in "+in.Home+" to see what is missing"))
 	}
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if printed := lines[len(lines)-1]; printed != in.Version.String() {
-		return &HintError{
-			Err:    fmt.Errorf("tell the version of the APISIX in %s: its command says %.40q, its %s says %s", in.Home, printed, versionLua, in.Version),
-			Advice: "two installs are mixed up: see which Lua files in /usr/local/apisix/deps and /usr/local/share/lua/5.1 belong to the other",
-		}
+		return process.Hintf("two installs are mixed up: see which Lua files in /usr/local/apisix/deps and /usr/local/share/lua/5.1 belong to the other",
+			"tell the version of the APISIX in %s: its command says %.40q, its %s says %s", in.Home, printed, versionLua, in.Version)
 	}
 	return nil
 }
@@ -239,10 +231,8 @@ func (in *Install) checkWritesTo(ctx context.Context, dir string) error {
 		return err
 	}
 	if said, _, _ := strings.Cut(out, "\n"); said != dir {
-		return &HintError{
-			Err:    fmt.Errorf("use the APISIX in %s: started in %s it would write to %.100q", in.Home, dir, said),
-			Advice: "its apisix/cli was changed to use a fixed folder: reinstall it, or start it yourself and pass --gateway attach",
-		}
+		return process.Hintf("its apisix/cli was changed to use a fixed folder: reinstall it, or start it yourself and pass --gateway attach",
+			"use the APISIX in %s: started in %s it would write to %.100q", in.Home, dir, said)
 	}
 	return nil
 }
@@ -262,10 +252,8 @@ func parseVersionLua(file []byte) (Version, error) {
 func (in *Install) checkFiles() error {
 	for _, name := range []string{cliLua, "conf/mime.types"} {
 		if _, err := os.Stat(filepath.Join(in.Home, name)); err != nil {
-			return &HintError{
-				Err:    fmt.Errorf("use the APISIX in %s: %w", in.Home, err),
-				Advice: "the install isn't complete: reinstall it",
-			}
+			return process.Hintf("the install isn't complete: reinstall it",
+				"use the APISIX in %s: %w", in.Home, err)
 		}
 	}
 	real, err := filepath.EvalSymlinks(in.Home)
@@ -273,10 +261,8 @@ func (in *Install) checkFiles() error {
 		err = checkEnterable(real)
 	}
 	if err != nil {
-		return &HintError{
-			Err:    fmt.Errorf("use the APISIX in %s: %w", in.Home, err),
-			Advice: "let every user enter that folder, or move the APISIX elsewhere",
-		}
+		return process.Hintf("let every user enter that folder, or move the APISIX elsewhere",
+			"use the APISIX in %s: %w", in.Home, err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"armrepro/proxycheck/apisixtest"
+	"armrepro/proxycheck/process"
 )
 
 func TestFind(t *testing.T) {
@@ -25,7 +26,7 @@ func TestFind(t *testing.T) {
 	} {
 		inst, err := Find(t.Context(), cfg)
 		if err != nil {
-			t.Errorf("%s: %v\n%s", name, err, Hint(err))
+			t.Errorf("%s: %v\n%s", name, err, process.Hint(err))
 			continue
 		}
 		if inst.Home != home || inst.Version != (Version{3, 18, 0}) || !strings.HasSuffix(inst.LuaJIT, "luajit/bin/luajit") ||
@@ -177,7 +178,7 @@ func TestFindFails(t *testing.T) {
 			if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("the error lacks %q:\n%v", tt.want, err)
 			}
-			if got := Hint(err); (tt.hint == "") != (got == "") || !strings.Contains(got, tt.hint) {
+			if got := process.Hint(err); (tt.hint == "") != (got == "") || !strings.Contains(got, tt.hint) {
 				t.Errorf("the hint is %q, want %q in it", got, tt.hint)
 			}
 			if errors.Is(err, ErrNotInstalled) != tt.notInstalled {
@@ -275,14 +276,4 @@ func FuzzParseVersionLua(f *testing.F) {
 			t.Errorf("%v out of %q", v, file)
 		}
 	})
-}
-
-func TestMasks(t *testing.T) {
-	t.Parallel()
-	const secret = `a'b"c d/`
-	for _, said := range []string{`a'b"c d/`, `a''b"c d/`, `a'b\"c d/`, "a%27b%22c+d%2F", "a%27b%22c%20d%2F"} {
-		if got := masks("", secret).Replace("x " + said + " y"); got != "x *** y" {
-			t.Errorf("%s becomes %s", said, got)
-		}
-	}
 }

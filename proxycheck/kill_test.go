@@ -109,7 +109,7 @@ func TestKillNative(t *testing.T) {
 			if err := CheckPorts(t.Context(), []Port{{"gateway", p.Data, "-"}, {"admin", p.Admin, "-"}, {"control", p.Control, "-"}, {"metrics", p.Prometheus, "-"}, {"tls", p.TLS, "-"}}); err != nil {
 				t.Errorf("the next run's ports: %v", err)
 			}
-			gw, err := StartNative(t.Context(), NativeConfig{Install: cfg.Install, RunDir: cfg.RunDir, Ports: cfg.Ports, Etcd: cfg.Etcd})
+			gw, err := StartNative(t.Context(), Config{Install: cfg.Install, RunDir: cfg.RunDir, Ports: cfg.Ports, Etcd: cfg.Etcd})
 			if err != nil {
 				t.Fatalf("the next run: %v", err)
 			}
@@ -188,7 +188,7 @@ func TestKeysOfEtcdThatIsDown(t *testing.T) {
 	}))
 	defer etcd.Close()
 	dir := shortTempDir(t)
-	keys, err := markKeys(dir, etcdAt(etcd.URL), ownEtcdPrefix+"0a1b2c3d")
+	keys, err := newOwnKeys(Config{RunDir: dir, Etcd: etcdAt(etcd.URL), EtcdPrefix: ownEtcdPrefix + "0a1b2c3d"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,8 +224,8 @@ func TestKillAttached(t *testing.T) {
 	}
 	defer gw.Close()
 	err = gw.Apply(t.Context(), plainRoute(upstream))
-	if err == nil || !strings.Contains(err.Error(), report.RouteID) || !strings.Contains(Hint(err), "another armrepro measures") {
-		t.Errorf("beside a living run: %v\n%s", err, Hint(err))
+	if err == nil || !strings.Contains(err.Error(), report.RouteID) || !strings.Contains(process.Hint(err), "another armrepro measures") {
+		t.Errorf("beside a living run: %v\n%s", err, process.Hint(err))
 	}
 
 	killAndWait(t, conductor)
@@ -233,7 +233,7 @@ func TestKillAttached(t *testing.T) {
 		t.Error(err)
 	}
 	if err := gw.Apply(t.Context(), plainRoute(upstream)); err != nil {
-		t.Errorf("after the other was killed: %v\n%s", err, Hint(err))
+		t.Errorf("after the other was killed: %v\n%s", err, process.Hint(err))
 	}
 	if err := gw.Close(); err != nil {
 		t.Error(err)

@@ -98,10 +98,10 @@ type conductorConfig struct {
 	Kind     string
 	Install  *Install
 	RunDir   string
-	Ports    NativePorts
+	Ports    Ports
 	Etcd     Etcd
 	Prefix   string
-	Attach   AttachConfig
+	Attach   Config
 	Upstream string
 	// Umask and User are the run's; zero means this process's.
 	Umask, User int
@@ -126,9 +126,9 @@ func runConductor() int {
 		ctx := context.Background()
 		switch cfg.Kind {
 		case "native":
-			gw, err = StartNative(ctx, NativeConfig{Install: cfg.Install, RunDir: cfg.RunDir, Ports: cfg.Ports, Etcd: cfg.Etcd, EtcdPrefix: cfg.Prefix})
+			gw, err = StartNative(ctx, Config{Install: cfg.Install, RunDir: cfg.RunDir, Ports: cfg.Ports, Etcd: cfg.Etcd, EtcdPrefix: cfg.Prefix})
 		case "builtin":
-			gw, err = StartBuiltin(ctx, BuiltinConfig{RunDir: cfg.RunDir, Port: cfg.Ports.Data, AdminPort: cfg.Ports.Admin, PrometheusPort: cfg.Ports.Prometheus, Etcd: cfg.Etcd})
+			gw, err = StartBuiltin(ctx, Config{RunDir: cfg.RunDir, Ports: Ports{Data: cfg.Ports.Data, Admin: cfg.Ports.Admin, Prometheus: cfg.Ports.Prometheus}, Etcd: cfg.Etcd})
 		case "attach":
 			gw, err = Attach(ctx, cfg.Attach)
 		case "home": // alone, without a gateway

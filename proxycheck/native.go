@@ -5,137 +5,47 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"armrepro/proxycheck/process"
 )
 
-// NativePorts are the ports of a native gateway. Zero means APISIX's default.
-type NativePorts struct {
-	// Data is the data plane's, 9080; on 2.x the Admin API's too.
-	Data int
-	// Admin is the Admin API's on 3.x, 9180.
-	Admin int
-	// Control is 9090, Prometheus 9091, TLS 9443.
-	Control, Prometheus, TLS int
-}
-
-func (p *NativePorts) setDefaults() {
-	p.Data = cmp.Or(p.Data, 9080)
-	p.Admin = cmp.Or(p.Admin, 9180)
-	p.Control = cmp.Or(p.Control, 9090)
-	p.Prometheus = cmp.Or(p.Prometheus, 9091)
-	p.TLS = cmp.Or(p.TLS, 9443)
-}
-
-// NativeConfig says how to start an installed APISIX.
-type NativeConfig struct {
-	// Install is what Find found.
-	Install *Install
-	// RunDir is where the private home is made; empty means the first
-	// temporary folder that will do.
-	RunDir string
-	// Workers is the number of worker processes; zero means 1.
-	Workers int
-	Ports   NativePorts
-	// Etcd is where the gateway keeps its configuration.
-	Etcd Etcd
-	// EtcdPrefix is the key prefix; empty means a new one, which is removed
-	// again from etcd.
-	EtcdPrefix string
-	// EtcdEnds says that the etcd ends with this run, and its keys with it.
-	EtcdEnds bool
-	// AdminKey is the Admin API's key; empty means a random one.
-	AdminKey string
-	// Load is how long one scenario keeps the gateway under load, for an
-	// estimate of its access log; zero means that nothing is estimated.
-	Load     time.Duration
-	Logger   zerolog.Logger
-	Timeouts Timeouts
-}
-
-func (cfg *NativeConfig) setDefaults() {
-	cfg.Workers = cmp.Or(cfg.Workers, 1)
-	cfg.Ports.setDefaults()
-	cfg.Timeouts.setDefaults()
-	cfg.AdminKey = cmp.Or(cfg.AdminKey, randomHex(16))
-}
-
-// listenIP is the only address a gateway of ours listens on.
-const listenIP = "127.0.0.1"
-
 // native is an installed APISIX that runs in a home of its own.
 type native struct {
 	core
-	cfg        NativeConfig
-	home       *home
-	etcdPrefix string
-	// keys are those in etcd that have to be removed again.
-	keys *ownKeys
-	// secrets hides the keys and passwords in what APISIX says.
-	secrets *strings.Replacer
-	master  *process.Process
 	// workers are the pids that were seen at the start.
-	workers   []int
-	closeOnce sync.Once
-	closeErr  error
+	workers []int
 }
 
 // StartNative gives the install a private home and starts it there, as the
 // official image does: apisix init, apisix init_etcd, openresty. It returns
 // when the Admin API answers, the workers are counted and the ports are proved
 // to be its own.
-func StartNative(ctx context.Context, cfg NativeConfig) (Gateway, error) {
-	cfg.setDefaults()
-	var err error
-	if cfg.Etcd, err = cfg.Etcd.Normalize(); err == nil {
-		err = checkForAPISIX(cfg.Etcd, cfg.Install)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("start APISIX: %w", err)
-	}
-	n := &native{cfg: cfg, etcdPrefix: cmp.Or(cfg.EtcdPrefix, ownEtcdPrefix+randomHex(4)), secrets: masks(cfg.AdminKey, cfg.Etcd.Password)}
-	n.core = core{
-		info:     Info{Kind: "native", Name: apisixName, Version: cfg.Install.Version.String(), OpenResty: cfg.Install.OpenResty},
-		routeID:  newRouteID(),
-		timeouts: cfg.Timeouts,
-		log:      cfg.Logger,
-		expected: cfg.Workers,
-		done:     make(chan struct{}),
-		ended:    n.howEnded,
-		runDir:   cfg.RunDir,
-	}
-	n.keepIn(cfg.Etcd, cfg.EtcdPrefix)
-	client := newHTTPClient()
+func StartNative(ctx context.Context, cfg Config) (Gateway, error) {
+	cfg = cfg.complete()
+	n := &native{}
+	n.core = newCore(cfg, Info{Kind: "native", Name: apisixName, Version: cfg.Install.Version.String(), OpenResty: cfg.Install.OpenResty}, n.howEnded)
+	n.expected = cfg.Workers
 	adminPort := cfg.Ports.Data
 	if cfg.Install.Version.isV3() {
 		adminPort = cfg.Ports.Admin
 	}
-	n.admin = &admin{base: baseURL(adminPort), key: cfg.AdminKey, client: client}
-	n.prove = prover{
-		url:     baseURL(cfg.Ports.Data),
-		server:  apisixName + "/" + n.info.Version,
-		metrics: baseURL(cfg.Ports.Prometheus) + "/apisix/prometheus/metrics",
-		client:  client,
+	err := n.reach(adminPort)
+	n.prove.server = apisixName + "/" + n.info.Version
+	if err == nil {
+		err = checkForAPISIX(n.cfg.Etcd, cfg.Install)
 	}
-	if err := n.start(ctx, adminPort); err != nil {
+	if err == nil {
+		err = n.start(ctx, adminPort)
+	}
+	if err != nil {
 		return nil, errors.Join(n.mask(fmt.Errorf("start APISIX %s: %w", n.info.Version, err)), n.Close())
 	}
 	return n, nil
 }
-
-func hostPort(port int) string { return net.JoinHostPort(listenIP, strconv.Itoa(port)) }
-
-func baseURL(port int) string { return "http://" + hostPort(port) }
 
 // start goes through the phases, each bounded and each logged, so that a user
 // who waits can see for what.
@@ -151,7 +61,7 @@ func (n *native) start(ctx context.Context, adminPort int) error {
 		{"init_etcd", t.InitEtcd, n.initEtcd},
 		{"start", t.Start, n.startMaster},
 		{"ports", t.Start, func(ctx context.Context) error { return n.awaitPorts(ctx, adminPort) }},
-		{"admin", t.Start, n.awaitAdmin},
+		{"admin", t.Start, func(ctx context.Context) error { return n.await(ctx, "wait for the Admin API", n.admin.answers) }},
 		{"workers", t.Start, n.awaitWorkers},
 	}
 	for _, p := range phases {
@@ -183,21 +93,11 @@ func (n *native) makeHome(ctx context.Context) error {
 	}
 	n.checkLogSpace()
 	n.checkOpenResty()
-	etcd, err := n.home.copyCertificates(n.cfg.Etcd)
-	if err != nil {
+	inHome := n.cfg
+	if inHome.Etcd, err = n.home.copyCertificates(n.cfg.Etcd); err != nil {
 		return err
 	}
-	config, err := configYAML(settings{
-		version:    n.cfg.Install.Version,
-		ip:         listenIP,
-		ports:      n.cfg.Ports,
-		workers:    n.cfg.Workers,
-		etcd:       etcd,
-		etcdPrefix: n.etcdPrefix,
-		adminKey:   n.cfg.AdminKey,
-		plugins:    plugins,
-		home:       n.home.dir,
-	})
+	config, err := inHome.configYAML(n.home.dir, plugins)
 	if err != nil {
 		return err
 	}
@@ -236,7 +136,7 @@ func (n *native) init(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conf, err := os.ReadFile(n.home.path("conf/nginx.conf"))
+	conf, err := process.ReadPath(n.home.path("conf/nginx.conf"))
 	if err != nil {
 		return fmt.Errorf("apisix init wrote no nginx.conf; it printed: %s", out)
 	}
@@ -252,20 +152,18 @@ func (n *native) init(ctx context.Context) error {
 // initEtcd lays the directories of the prefix in etcd.
 func (n *native) initEtcd(ctx context.Context) error {
 	var err error
-	if n.cfg.EtcdPrefix == "" && !n.cfg.EtcdEnds {
-		if n.keys, err = markKeys(n.cfg.RunDir, n.cfg.Etcd, n.etcdPrefix); err != nil {
-			return err
-		}
+	if err = n.markKeys(); err != nil {
+		return err
 	}
 	_, err = n.cli(ctx, "init_etcd")
 	if err != nil && n.keys != nil {
 		err = errors.Join(err, n.keys.abandon())
 		n.keys = nil
 	}
-	if err == nil || Hint(err) != "" {
+	if err == nil || process.Hint(err) != "" {
 		return err
 	}
-	return withHint(err, fmt.Sprintf("see that etcd answers: curl %s/version", n.cfg.Etcd.Endpoints[0]))
+	return process.WithHint(err, fmt.Sprintf("see that etcd answers: curl %s/version", n.cfg.Etcd.Endpoints[0]))
 }
 
 // cli runs one command of the apisix CLI in the home and returns what it
@@ -277,17 +175,13 @@ func (n *native) cli(ctx context.Context, command string) (string, error) {
 
 // mask hides the keys and passwords in what err says.
 func (n *native) mask(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &maskedError{err, n.secrets}
+	return process.Mask(err, n.cfg.AdminKey, n.cfg.Etcd.Password)
 }
 
 // startMaster starts the nginx master as a child. SIGKILL at our death would
 // orphan its workers, so it gets SIGTERM.
 func (n *native) startMaster(context.Context) error {
-	var err error
-	n.master, err = process.Start(process.Config{
+	err := n.core.start(process.Config{
 		Path:        n.cfg.Install.OpenResty.Path,
 		Args:        []string{"-p", n.home.dir, "-c", n.home.path("conf/nginx.conf"), "-g", "daemon off;"},
 		Env:         n.cfg.Install.environ(n.home.dir),
@@ -297,14 +191,13 @@ func (n *native) startMaster(context.Context) error {
 	if err != nil {
 		return err
 	}
-	go n.watch(n.master)
-	return n.home.Own(n.master)
+	return n.home.Own(n.child)
 }
 
 // howEnded says how the master ended, with the end of its error log.
 func (n *native) howEnded() error {
-	err := fmt.Errorf("APISIX has ended: %w", cmp.Or(n.master.Err(), errors.New("exit status 0")))
-	printed := lastLines(n.master.Tail(), 3)
+	err := fmt.Errorf("APISIX has ended: %w", cmp.Or(n.child.Err(), errors.New("exit status 0")))
+	printed := lastLines(n.child.Tail(), 3)
 	if log := n.home.errorLog(5); log != "" {
 		printed = cmp.Or(printed, "nothing") + "; its error log ends: " + log
 	}
@@ -317,7 +210,7 @@ func (n *native) howEnded() error {
 		hint = fmt.Sprintf("OpenResty %s (%s) lacks what APISIX %s uses: install OpenResty %s, or apisix-runtime, and put its bin folder first in PATH",
 			n.info.OpenResty.Version, n.info.OpenResty.Path, n.info.Version, newest)
 	}
-	return n.mask(withHint(err, hint))
+	return n.mask(process.WithHint(err, hint))
 }
 
 // awaitPorts waits until the master listens, and proves that nobody else does:
@@ -328,16 +221,11 @@ func (n *native) awaitPorts(ctx context.Context, adminPort int) error {
 		if !exists(n.home.path("logs/nginx.pid")) {
 			return fmt.Errorf("nothing listens on port %d", n.cfg.Ports.Data)
 		}
-		if err := checkOwner(n.cfg.Ports.Data, n.master.Pid()); err != nil {
+		if err := checkOwner(n.cfg.Ports.Data, n.child.Pid()); err != nil {
 			return err
 		}
-		return checkOwner(adminPort, n.master.Pid())
+		return checkOwner(adminPort, n.child.Pid())
 	})
-}
-
-// awaitAdmin waits until the Admin API answers to our key.
-func (n *native) awaitAdmin(ctx context.Context) error {
-	return n.await(ctx, "wait for the Admin API", n.admin.answers)
 }
 
 // awaitWorkers waits for the wanted number of workers.
@@ -395,28 +283,8 @@ func (n *native) Apply(ctx context.Context, r Route) error {
 	if !slices.Equal(pids, n.workers) {
 		return n.withLog(fmt.Errorf("apply the route %s: the worker processes were restarted, %v are now %v", r.Path, n.workers, pids))
 	}
-	return checkOwner(n.cfg.Ports.Data, n.master.Pid())
+	return checkOwner(n.cfg.Ports.Data, n.child.Pid())
 }
 
 // Workers lists the worker processes.
-func (n *native) Workers() ([]int, error) { return nginxWorkers(n.master.Pid()) }
-
-// Close removes the route, stops the gateway, removes its keys from etcd and
-// its home from the disk.
-func (n *native) Close() error {
-	n.closeOnce.Do(func() {
-		var errs []error
-		if n.master != nil {
-			n.closing.Store(true)
-			errs = append(errs, n.removeRoute(), n.master.Stop(syscall.SIGTERM, n.cfg.Timeouts.Stop))
-		}
-		errs = append(errs, n.keys.remove())
-		if n.home != nil {
-			errs = append(errs, n.home.Remove())
-		}
-		if err := errors.Join(errs...); err != nil {
-			n.closeErr = fmt.Errorf("stop APISIX: %w", err)
-		}
-	})
-	return n.closeErr
-}
+func (n *native) Workers() ([]int, error) { return nginxWorkers(n.child.Pid()) }

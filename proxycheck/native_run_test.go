@@ -70,8 +70,8 @@ func TestNativeRoutes(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("the error lacks %q:\n%v", tt.want, err)
 			}
-			if !strings.Contains(Hint(err), tt.hint) {
-				t.Errorf("the hint is %q, want %q in it", Hint(err), tt.hint)
+			if !strings.Contains(process.Hint(err), tt.hint) {
+				t.Errorf("the hint is %q, want %q in it", process.Hint(err), tt.hint)
 			}
 		})
 	}
@@ -176,7 +176,7 @@ func TestNativeWarnsOfLogSpace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer gw.Close()
-	w := gw.(Warner).Warnings()
+	w := gw.Warnings()
 	if len(w) != 1 || w[0].Code != "log-space" || !strings.Contains(w[0].Text, cfg.RunDir) {
 		t.Errorf("warnings: %v", w)
 	}
@@ -237,7 +237,7 @@ func TestNativeMasterKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(gw.(*native).master.Pid(), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(gw.(*native).child.Pid(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -339,7 +339,7 @@ func TestNativeLeavesEtcdClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prefix := gw.(*native).etcdPrefix
+	prefix := gw.(*native).cfg.EtcdPrefix
 	if got := keysUnder(t, etcd, prefix); !strings.Contains(got, `"count":"4"`) {
 		t.Errorf("init_etcd left %s", got)
 	}
@@ -357,7 +357,7 @@ func TestNativeSharedPrefix(t *testing.T) {
 	etcd := startEtcd(t)
 	upstream := startUpstream(t)
 	prefix := "/shared-" + randomHex(4)
-	start := func() (*native, NativeConfig) {
+	start := func() (*native, Config) {
 		cfg := nativeIn(t, "3.18.0", "")
 		cfg.Etcd, cfg.EtcdPrefix = etcdAt(etcd), prefix
 		gw, err := StartNative(t.Context(), cfg)
@@ -372,8 +372,8 @@ func TestNativeSharedPrefix(t *testing.T) {
 	}
 	b, bCfg := start()
 	err := b.Apply(t.Context(), plainRoute(upstream))
-	if err == nil || !strings.Contains(err.Error(), "takes it already") || !strings.Contains(Hint(err), "another armrepro") {
-		t.Errorf("the second one: %v\n%s", err, Hint(err))
+	if err == nil || !strings.Contains(err.Error(), "takes it already") || !strings.Contains(process.Hint(err), "another armrepro") {
+		t.Errorf("the second one: %v\n%s", err, process.Hint(err))
 	}
 	if err := errors.Join(b.Close(), a.Close()); err != nil {
 		t.Error(err)

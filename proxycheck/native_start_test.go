@@ -10,12 +10,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"armrepro/proxycheck/process"
 )
 
 // nativeIn is a configuration whose home is made in a folder of its own.
-func nativeIn(t *testing.T, version, fault string) NativeConfig {
+func nativeIn(t *testing.T, version, fault string) Config {
 	t.Helper()
-	return NativeConfig{
+	return Config{
 		Install: fakeInstall(t, version, fault),
 		RunDir:  shortTempDir(t),
 		Ports:   freePorts(t),
@@ -54,7 +56,7 @@ type startFailure struct {
 	name, version, fault string
 	deadEtcd             bool
 	timeouts             Timeouts
-	prepare              func(t *testing.T, cfg *NativeConfig)
+	prepare              func(t *testing.T, cfg *Config)
 	want                 []string // in the error
 	hint                 string
 }
@@ -98,7 +100,7 @@ var startFailures = []startFailure{
 	},
 	{
 		name: "port held", version: "3.18.0", fault: "bind-wait=10ms",
-		prepare: func(t *testing.T, cfg *NativeConfig) {
+		prepare: func(t *testing.T, cfg *Config) {
 			l, err := net.Listen("tcp4", hostPort(cfg.Ports.Control))
 			if err != nil {
 				t.Fatal(err)
@@ -109,12 +111,12 @@ var startFailures = []startFailure{
 	},
 	{
 		name: "port shared", version: "3.18.0",
-		prepare: func(t *testing.T, cfg *NativeConfig) { shareAdminPort(t, cfg) },
+		prepare: func(t *testing.T, cfg *Config) { shareAdminPort(t, cfg) },
 		want:    []string{"would get a share of the requests"}, hint: "another port",
 	},
 	{
 		name: "OpenResty without a module", version: "3.18.0",
-		prepare: func(t *testing.T, cfg *NativeConfig) {
+		prepare: func(t *testing.T, cfg *Config) {
 			if err := os.Remove(cfg.Install.OpenResty.Path); err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +126,7 @@ var startFailures = []startFailure{
 	},
 	{
 		name: "no mime.types", version: "3.18.0",
-		prepare: func(t *testing.T, cfg *NativeConfig) {
+		prepare: func(t *testing.T, cfg *Config) {
 			if err := os.Remove(filepath.Join(cfg.Install.Home, "conf/mime.types")); err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +135,7 @@ var startFailures = []startFailure{
 	},
 	{
 		name: "install out of reach", version: "3.18.0",
-		prepare: func(t *testing.T, cfg *NativeConfig) {
+		prepare: func(t *testing.T, cfg *Config) {
 			if os.Geteuid() != 0 {
 				t.Skip("only the workers of a master that runs as root run as nobody")
 			}
@@ -146,7 +148,7 @@ var startFailures = []startFailure{
 	},
 	{
 		name: "no default plugins", version: "2.15.0",
-		prepare: func(t *testing.T, cfg *NativeConfig) {
+		prepare: func(t *testing.T, cfg *Config) {
 			if err := os.WriteFile(filepath.Join(cfg.Install.Home, "conf/config-default.yaml"), []byte("apisix: {}\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -180,7 +182,7 @@ func TestNativeStartFails(t *testing.T) {
 					t.Errorf("the error lacks %q:\n%v", want, err)
 				}
 			}
-			if got := Hint(err); (tt.hint == "") != (got == "") || !strings.Contains(got, tt.hint) {
+			if got := process.Hint(err); (tt.hint == "") != (got == "") || !strings.Contains(got, tt.hint) {
 				t.Errorf("the hint is %q, want %q in it", got, tt.hint)
 			}
 			leavesNothing(t, cfg.RunDir)
@@ -192,7 +194,7 @@ func TestNativeStartFails(t *testing.T) {
 // shareAdminPort listens on the Admin port beside the gateway, as a second
 // APISIX would, without ever answering a request of its own: it hands
 // connections back by closing them, so that some of ours succeed.
-func shareAdminPort(t *testing.T, cfg *NativeConfig) {
+func shareAdminPort(t *testing.T, cfg *Config) {
 	t.Helper()
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, 15, 1) }) // SO_REUSEPORT

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"armrepro/proxycheck/apisixtest"
+	"armrepro/proxycheck/process"
 )
 
 // fakeInstall finds a fake install of that version.
@@ -12,7 +13,7 @@ func fakeInstall(t *testing.T, version, fault string) *Install {
 	root := apisixtest.Install(t, version, fault)
 	inst, err := Find(t.Context(), FindConfig{Root: root, Path: apisixtest.Path(root)})
 	if err != nil {
-		t.Fatalf("%v\n%s", err, Hint(err))
+		t.Fatalf("%v\n%s", err, process.Hint(err))
 	}
 	return inst
 }
@@ -24,17 +25,17 @@ func TestNative(t *testing.T) {
 			t.Parallel()
 			inst := fakeInstall(t, version, "")
 			before := checksums(t, inst.Home)
-			gw, err := StartNative(t.Context(), NativeConfig{
+			gw, err := StartNative(t.Context(), Config{
 				Install: inst, Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t),
 			})
 			if err != nil {
-				t.Fatalf("%v\n%s", err, Hint(err))
+				t.Fatalf("%v\n%s", err, process.Hint(err))
 			}
 			defer gw.Close()
 			upstream := startUpstream(t)
 			for _, r := range []Route{plainRoute(upstream), pluginRoute(upstream), plainRoute(upstream)} {
 				if err := gw.Apply(t.Context(), r); err != nil {
-					t.Fatalf("%v\n%s", err, Hint(err))
+					t.Fatalf("%v\n%s", err, process.Hint(err))
 				}
 			}
 			pids, err := gw.Workers()

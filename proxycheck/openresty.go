@@ -61,10 +61,8 @@ func (v Version) checkOpenResty(or *OpenResty) error {
 	if or.number().Compare(oldest) >= 0 {
 		return nil
 	}
-	return &HintError{
-		Err:    fmt.Errorf("use APISIX %s on OpenResty %s (%s): it needs %s or newer", v, or.Version, or.Path, oldest),
-		Advice: fmt.Sprintf("install OpenResty %s, or apisix-runtime, and put its bin folder first in PATH", newest),
-	}
+	return process.Hintf(fmt.Sprintf("install OpenResty %s, or apisix-runtime, and put its bin folder first in PATH", newest),
+		"use APISIX %s on OpenResty %s (%s): it needs %s or newer", v, or.Version, or.Path, oldest)
 }
 
 // number is the first three numbers of the version, which are nginx's.
@@ -104,10 +102,8 @@ func (in *Install) findOpenResty(ctx context.Context, cfg FindConfig) error {
 	if len(errs) > 0 {
 		return errs[0]
 	}
-	return &HintError{
-		Err:    fmt.Errorf("find openresty for the APISIX in %s: it is neither beside it nor on PATH nor in /usr/local/openresty/bin", in.Home),
-		Advice: "APISIX runs on OpenResty: install apisix-runtime or openresty, or add its bin folder to PATH",
-	}
+	return process.Hintf("APISIX runs on OpenResty: install apisix-runtime or openresty, or add its bin folder to PATH",
+		"find openresty for the APISIX in %s: it is neither beside it nor on PATH nor in /usr/local/openresty/bin", in.Home)
 }
 
 // readOpenResty asks openresty and its LuaJIT, whose path it returns too, for
@@ -137,7 +133,7 @@ func readOpenResty(ctx context.Context, path string) (or *OpenResty, luajit stri
 		}
 	}
 	if out, err = run(ctx, process.Config{Path: luajit, Args: []string{"-v"}}); err != nil {
-		return nil, "", &HintError{Err: err, Advice: "APISIX's commands run on the LuaJIT of OpenResty: reinstall OpenResty, or put another one's bin folder first in PATH"}
+		return nil, "", process.WithHint(err, "APISIX's commands run on the LuaJIT of OpenResty: reinstall OpenResty, or put another one's bin folder first in PATH")
 	}
 	if f := strings.Fields(out); len(f) > 1 {
 		or.LuaJIT = f[1] // LuaJIT 2.1.1723681758 -- Copyright …
@@ -190,8 +186,6 @@ func checkMachine(path, goarch string) error {
 	if built == goarch {
 		return nil
 	}
-	return &HintError{
-		Err:    fmt.Errorf("use %s: it is built for %s and this machine is %s", path, built, goarch),
-		Advice: "install the " + goarch + " build of OpenResty: under emulation the figures would mean nothing",
-	}
+	return process.Hintf("install the "+goarch+" build of OpenResty: under emulation the figures would mean nothing",
+		"use %s: it is built for %s and this machine is %s", path, built, goarch)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -52,7 +51,7 @@ func CheckPorts(ctx context.Context, ports []Port) error {
 		return nil
 	}
 	err := errors.Join(errs...)
-	return &HintError{Err: err, Advice: portHint(err, strings.Join(flags, ", "))}
+	return process.WithHint(err, portHint(err, strings.Join(flags, ", ")))
 }
 
 // portHint says what to do about ports that cannot be had.
@@ -86,12 +85,11 @@ func checkPort(ctx context.Context, p Port) error {
 	what := fmt.Sprintf("port %d (%s)", p.Number, p.Name)
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Number))
 	reason := errInUse
-	holder, err := process.PortHolder(os.DirFS("/"), p.Number)
-	if err == nil && holder != nil {
+	if holders, _ := process.Listeners(os.DirFS("/"), p.Number); len(holders) > 0 {
 		if AnswersAsAPISIX(ctx, "http://"+address) {
 			reason = errGateway
 		}
-		return fmt.Errorf("%s is %w by %s", what, reason, holder)
+		return fmt.Errorf("%s is %w by %s", what, reason, &holders[0])
 	}
 	// The holder may be in another network or pid namespace, or hold the
 	// port without listening.
@@ -109,12 +107,8 @@ func checkPort(ctx context.Context, p Port) error {
 func AnswersAsAPISIX(ctx context.Context, url string) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
-	ans, err := fetch(newHTTPClient(), req)
-	return err == nil && strings.HasPrefix(ans.header.Get("Server"), "APISIX")
+	ans, err := get(ctx, url)
+	return err == nil && strings.HasPrefix(ans.Header.Get("Server"), "APISIX")
 }
 
 // ExplainListen says what to do about an address that could not be listened on:
@@ -122,7 +116,7 @@ func AnswersAsAPISIX(ctx context.Context, url string) bool {
 // returns err where the address is not the reason.
 func ExplainListen(err error, flag string, addresses ...string) error {
 	if errors.Is(err, syscall.EACCES) && errors.As(err, new(*net.OpError)) {
-		return &HintError{Err: err, Advice: deniedHint(flag)}
+		return process.WithHint(err, deniedHint(flag))
 	}
 	for _, address := range addresses {
 		_, text, splitErr := net.SplitHostPort(address)
@@ -130,8 +124,8 @@ func ExplainListen(err error, flag string, addresses ...string) error {
 		if splitErr != nil || numErr != nil || !strings.Contains(err.Error(), address) {
 			continue
 		}
-		if holder, holderErr := process.PortHolder(os.DirFS("/"), port); holderErr == nil && holder != nil {
-			return &HintError{Err: err, Advice: fmt.Sprintf("port %d is in use by %s: stop it, or use %s", port, holder, flag)}
+		if holders, _ := process.Listeners(os.DirFS("/"), port); len(holders) > 0 {
+			return process.WithHint(err, fmt.Sprintf("port %d is in use by %s: stop it, or use %s", port, &holders[0], flag))
 		}
 	}
 	return err

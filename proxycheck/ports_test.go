@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"armrepro/proxycheck/process"
 )
 
 func TestCheckPorts(t *testing.T) {
@@ -49,8 +51,8 @@ func TestCheckPorts(t *testing.T) {
 		t.Errorf("the error names the free port:\n%v", err)
 	}
 	for _, flag := range []string{"--gateway-port", "--etcd-port"} {
-		if !strings.Contains(Hint(err), flag) {
-			t.Errorf("the hint lacks %s: %s", flag, Hint(err))
+		if !strings.Contains(process.Hint(err), flag) {
+			t.Errorf("the hint lacks %s: %s", flag, process.Hint(err))
 		}
 	}
 }
@@ -63,7 +65,7 @@ func TestPortHeldByGateway(t *testing.T) {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Server", server) }))
 		t.Cleanup(s.Close)
 		err := CheckPorts(t.Context(), []Port{{"gateway", s.Listener.Addr().(*net.TCPAddr).Port, "--gateway-port"}})
-		if hint := Hint(err); strings.Contains(hint, "--gateway attach") != want || !strings.Contains(hint, "--gateway-port") {
+		if hint := process.Hint(err); strings.Contains(hint, "--gateway attach") != want || !strings.Contains(hint, "--gateway-port") {
 			t.Errorf("%s: hint %q", server, hint)
 		}
 	}
@@ -75,7 +77,7 @@ func TestPrivilegedPort(t *testing.T) {
 	denied := &net.OpError{Op: "listen", Net: "tcp4", Err: os.NewSyscallError("bind", syscall.EACCES)}
 	for _, hint := range []string{
 		portHint(fmt.Errorf("listen on port 80 (gateway): %w", denied), "--gateway-port"),
-		Hint(ExplainListen(fmt.Errorf("listen: %w", denied), "--gateway-port", "127.0.0.1:80")),
+		process.Hint(ExplainListen(fmt.Errorf("listen: %w", denied), "--gateway-port", "127.0.0.1:80")),
 	} {
 		if !strings.Contains(hint, "net.ipv4.ip_unprivileged_port_start") || !strings.Contains(hint, "--gateway-port") || strings.Contains(hint, "stop") {
 			t.Errorf("hint %q", hint)

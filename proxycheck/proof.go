@@ -27,7 +27,6 @@ type prover struct {
 	server string
 	// metrics is the URL of the prometheus endpoint.
 	metrics string
-	client  *http.Client
 }
 
 // route polls the data plane until it answers right several times in a row:
@@ -53,44 +52,34 @@ type unservedError struct{ error }
 
 // once makes one request of the route and says what is wrong with the answer.
 func (p *prover) once(ctx context.Context, r Route) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+r.Path, nil)
-	if err != nil {
-		return process.Permanent(err)
-	}
-	ans, err := fetch(p.client, req)
+	ans, err := get(ctx, p.url+r.Path)
 	if err != nil {
 		return err
 	}
-	server := ans.header.Get("Server")
+	server := ans.Header.Get("Server")
 	switch {
 	case p.server != "" && server != p.server:
-		return &HintError{
-			Err:    fmt.Errorf("an answer came from %q, not from %s", server, p.server),
-			Advice: "two gateways share the port: end the other one, or choose another port with --gateway-port",
-		}
-	case ans.status == http.StatusBadGateway || ans.status == http.StatusGatewayTimeout:
-		return &HintError{
-			Err:    fmt.Errorf("status %d", ans.status),
-			Advice: "the gateway doesn't reach the upstream: see that the addresses of the route are right from where it runs",
-		}
-	case ans.status == http.StatusNotFound:
-		return &HintError{
-			Err:    &unservedError{fmt.Errorf("status %d: %s", ans.status, adminMessage(ans))},
-			Advice: "the gateway accepted the route and doesn't serve it: see its error log, a Lua library may be missing",
-		}
-	case ans.status != http.StatusOK:
-		return fmt.Errorf("status %d: %s", ans.status, adminMessage(ans))
-	case r.WantBody != "" && string(ans.body) != r.WantBody:
+		return process.Hintf("two gateways share the port: end the other one, or choose another port with --gateway-port",
+			"an answer came from %q, not from %s", server, p.server)
+	case ans.Status == http.StatusBadGateway || ans.Status == http.StatusGatewayTimeout:
+		return process.Hintf("the gateway doesn't reach the upstream: see that the addresses of the route are right from where it runs",
+			"status %d", ans.Status)
+	case ans.Status == http.StatusNotFound:
+		return process.WithHint(&unservedError{fmt.Errorf("status %d: %s", ans.Status, adminMessage(ans))},
+			"the gateway accepted the route and doesn't serve it: see its error log, a Lua library may be missing")
+	case ans.Status != http.StatusOK:
+		return fmt.Errorf("status %d: %s", ans.Status, adminMessage(ans))
+	case r.WantBody != "" && string(ans.Body) != r.WantBody:
 		const enough = 60
-		return &unservedError{fmt.Errorf("the body is %.*q, not %.*q", enough, ans.body, enough, r.WantBody)}
+		return &unservedError{fmt.Errorf("the body is %.*q, not %.*q", enough, ans.Body, enough, r.WantBody)}
 	}
 	for _, name := range r.WantHeaders {
-		if ans.header.Values(name) == nil {
+		if ans.Header.Values(name) == nil {
 			return fmt.Errorf("the header %s is missing", name)
 		}
 	}
 	for _, name := range r.WithoutHeaders {
-		if ans.header.Values(name) != nil {
+		if ans.Header.Values(name) != nil {
 			return fmt.Errorf("the header %s is there and should not be", name)
 		}
 	}
@@ -99,20 +88,15 @@ func (p *prover) once(ctx context.Context, r Route) error {
 
 // serverHeader is how the data plane names itself, on an answer of any status.
 func (p *prover) serverHeader(ctx context.Context) (string, error) {
-	ans, err := p.get(ctx, "/")
+	ans, err := get(ctx, p.url+"/")
 	if err != nil {
 		return "", err
 	}
-	return ans.header.Get("Server"), nil
+	return ans.Header.Get("Server"), nil
 }
 
-// get asks the data plane for a path.
-func (p *prover) get(ctx context.Context, path string) (*answer, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil)
-	if err != nil {
-		return nil, process.Permanent(err)
-	}
-	return fetch(p.client, req)
+func get(ctx context.Context, url string) (*process.Answer, error) {
+	return process.Ask(ctx, http.MethodGet, url, nil, "")
 }
 
 // metricEvery is the time between two looks at the metrics, each of which
@@ -123,21 +107,17 @@ const metricEvery = 250 * time.Millisecond
 // many requests of the route. An endpoint that isn't there is not awaited.
 func (p *prover) counted(ctx context.Context, name, routeID string, requests uint64) error {
 	err := process.Poll(ctx, metricEvery, func() error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.metrics, nil)
-		if err != nil {
-			return process.Permanent(err)
-		}
-		ans, err := fetch(p.client, req)
+		ans, err := get(ctx, p.metrics)
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			return process.Permanent(err)
 		}
 		if err != nil {
 			return err
 		}
-		if ans.status != http.StatusOK {
-			return process.Permanent(fmt.Errorf("%s: status %d: %s", p.metrics, ans.status, adminMessage(ans)))
+		if ans.Status != http.StatusOK {
+			return process.Permanent(fmt.Errorf("%s: status %d: %s", p.metrics, ans.Status, adminMessage(ans)))
 		}
-		have, err := countOf(ans.body, name, routeID)
+		have, err := countOf(ans.Body, name, routeID)
 		if err == nil && !(have >= float64(requests)) { // nor if it is NaN
 			err = fmt.Errorf("the metric %s has counted %.0f requests of the route %s, not %d", name, have, routeID, requests)
 		}
@@ -232,10 +212,8 @@ func checkOwner(port, master int) error {
 		if ours {
 			continue
 		}
-		err := &HintError{
-			Err:    fmt.Errorf("check who listens on port %d: %s does too, and would get a share of the requests", port, &h),
-			Advice: "end that process, or choose another port",
-		}
+		err := process.Hintf("end that process, or choose another port",
+			"check who listens on port %d: %s does too, and would get a share of the requests", port, &h)
 		if h.PID == 0 || !process.Running(root, h.PID) {
 			return err // perhaps a worker that was just ending
 		}

@@ -21,6 +21,7 @@ apisix_http_latency_count{type="apisix",route="1",service="",consumer="",node="1
 # TYPE apisix_g gauge
 apisix_g{route="1"} 2
 apisix_u{route="1"} 2
+apisix_other{subroute="1",uri="/,route=\"1\""} 2
 `
 	for _, tt := range []struct {
 		text, name, route string

@@ -4,8 +4,13 @@
 package proxycheck
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"armrepro/proxycheck/process"
 )
 
 // Gateway is a running gateway under test. Close may be called twice.
@@ -24,6 +29,8 @@ type Gateway interface {
 	// Workers lists the pids of its worker processes, sorted; an error where
 	// they cannot be seen.
 	Workers() ([]int, error)
+	// Warnings may grow until Close.
+	Warnings() []Warning
 	// Done is closed when the gateway has ended by itself.
 	Done() <-chan struct{}
 	// Err says how it ended. It may only be called once Done is closed.
@@ -60,29 +67,89 @@ type Route struct {
 	WithoutHeaders []string
 }
 
+// Timeouts bound the phases of starting and stopping a gateway. Zero means the
+// default of each.
+type Timeouts struct {
+	// Init bounds `apisix init`, which takes about 0.1 s; default 20 s.
+	Init time.Duration
+	// InitEtcd bounds `apisix init_etcd`, about 0.8 s; default 30 s.
+	InitEtcd time.Duration
+	// Start bounds the wait for the Admin API and the workers, about 1 s;
+	// default 30 s.
+	Start time.Duration
+	// Route bounds the wait for a route to be live, about 40 ms; default
+	// 15 s.
+	Route time.Duration
+	// Metric bounds the wait for a metric to count. From 3.14 APISIX
+	// recomputes them every 15 s; default 40 s.
+	Metric time.Duration
+	// Stop bounds the wait for the gateway to end after SIGTERM, about
+	// 1.5 s, before it is killed; default 8 s.
+	Stop time.Duration
+}
+
+// timeUnit is that of the default timeouts. Tests have more patience: many of
+// them share a machine that is busy with other things.
+var timeUnit = time.Second
+
+// Ports are the ports of a gateway. Zero means APISIX's default.
+type Ports struct {
+	// Data is the data plane's, 9080; on 2.x the Admin API's too.
+	Data int
+	// Admin is the Admin API's on 3.x, 9180.
+	Admin int
+	// Control is 9090, Prometheus 9091, TLS 9443.
+	Control, Prometheus, TLS int
+}
+
+// Config says which gateway to measure.
+type Config struct {
+	// Install is what Find found, for StartNative.
+	Install *Install
+	// Workers is the number of APISIX's worker processes; zero means 1.
+	Workers int
+	// Load is how long one scenario keeps the gateway under load, for an
+	// estimate of its access log; zero means that nothing is estimated.
+	Load time.Duration
+	// Path is the program with the gateway command, for StartBuiltin; empty
+	// means this one.
+	Path string
+	// GatewayURL is the data plane to attach to, AdminURL its Admin API and
+	// PrometheusURL its metrics. Where they are empty they are looked for on
+	// Ports: the first on 127.0.0.1, the others on its host, and the Admin API
+	// on the data plane's own port too.
+	GatewayURL, AdminURL, PrometheusURL string
+
+	Ports Ports
+	// Etcd is where the gateway keeps its routes.
+	Etcd Etcd
+	// EtcdPrefix is the key prefix; empty means a new one, which is removed
+	// again from etcd.
+	EtcdPrefix string
+	// EtcdEnds says that the etcd ends with this run, and its keys with it.
+	EtcdEnds bool
+	// AdminKey is the Admin API's key; empty means a random one. It is only
+	// sent to an Admin API that has proved to be one.
+	AdminKey string
+	// RunDir is where runs leave things; empty means the first temporary
+	// folder that will do.
+	RunDir   string
+	Logger   zerolog.Logger
+	Timeouts Timeouts
+}
+
+// complete fills in the defaults.
+func (cfg Config) complete() Config {
+	cfg.Workers = cmp.Or(cfg.Workers, 1)
+	cfg.Path = cmp.Or(cfg.Path, process.Self)
+	p := &cfg.Ports
+	p.Data, p.Admin = cmp.Or(p.Data, 9080), cmp.Or(p.Admin, 9180)
+	p.Control, p.Prometheus, p.TLS = cmp.Or(p.Control, 9090), cmp.Or(p.Prometheus, 9091), cmp.Or(p.TLS, 9443)
+	t := &cfg.Timeouts
+	t.Init, t.InitEtcd, t.Start = cmp.Or(t.Init, 20*timeUnit), cmp.Or(t.InitEtcd, 30*timeUnit), cmp.Or(t.Start, 30*timeUnit)
+	t.Route, t.Metric, t.Stop = cmp.Or(t.Route, 15*timeUnit), cmp.Or(t.Metric, 40*timeUnit), cmp.Or(t.Stop, 8*timeUnit)
+	return cfg
+}
+
 // HintError is an error with a line for the user on what to do about it.
-type HintError struct {
-	Err    error
-	Advice string
-}
-
-func (e *HintError) Error() string { return e.Err.Error() }
-func (e *HintError) Unwrap() error { return e.Err }
-func (e *HintError) Hint() string  { return e.Advice }
-
-// withHint adds the hint, if there is one.
-func withHint(err error, hint string) error {
-	if hint == "" {
-		return err
-	}
-	return &HintError{Err: err, Advice: hint}
-}
-
-// Hint returns the advice that err carries, or the empty string.
-func Hint(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
-	return ""
-}
+type HintError = process.HintError

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"armrepro/proxycheck/process"
+
 	"github.com/rs/zerolog"
 )
 
@@ -22,7 +24,7 @@ func realInstall(t *testing.T) *Install {
 	}
 	inst, err := Find(t.Context(), FindConfig{})
 	if err != nil {
-		t.Fatalf("%v\n%s", err, Hint(err))
+		t.Fatalf("%v\n%s", err, process.Hint(err))
 	}
 	t.Logf("found %+v", *inst)
 	return inst
@@ -31,14 +33,14 @@ func realInstall(t *testing.T) *Install {
 func TestRealNative(t *testing.T) {
 	inst := realInstall(t)
 	before := checksums(t, inst.Home)
-	cfg := NativeConfig{
+	cfg := Config{
 		Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t),
 		Logger: zerolog.New(zerolog.NewTestWriter(t)),
 	}
 	began := time.Now()
 	gw, err := StartNative(t.Context(), cfg)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, Hint(err))
+		t.Fatalf("%v\n%s", err, process.Hint(err))
 	}
 	defer gw.Close()
 	t.Logf("started in %s, %d plugins", time.Since(began), len(gw.Info().Plugins))
@@ -66,13 +68,13 @@ func applyAll(t *testing.T, gw Gateway) {
 	for _, r := range []Route{plainRoute(upstream), pluginRoute(upstream), plainRoute(upstream)} {
 		began := time.Now()
 		if err := gw.Apply(t.Context(), r); err != nil {
-			t.Fatalf("%v\n%s", err, Hint(err))
+			t.Fatalf("%v\n%s", err, process.Hint(err))
 		}
 		t.Logf("applied a route in %s", time.Since(began))
 	}
 	began := time.Now()
 	if err := gw.Counted(t.Context(), statusMetric, 1); err != nil {
-		t.Errorf("%v\n%s", err, Hint(err))
+		t.Errorf("%v\n%s", err, process.Hint(err))
 	}
 	t.Logf("the metric counted after %s", time.Since(began))
 }
@@ -80,11 +82,11 @@ func applyAll(t *testing.T, gw Gateway) {
 func TestRealFailures(t *testing.T) {
 	inst := realInstall(t)
 	before := checksums(t, inst.Home)
-	for name, change := range map[string]func(cfg *NativeConfig){
-		"no etcd":   func(cfg *NativeConfig) { cfg.Etcd = etcdAt(baseURL(freePort(t))) },
-		"port held": func(cfg *NativeConfig) { shareAdminPort(t, cfg) },
+	for name, change := range map[string]func(cfg *Config){
+		"no etcd":   func(cfg *Config) { cfg.Etcd = etcdAt(baseURL(freePort(t))) },
+		"port held": func(cfg *Config) { shareAdminPort(t, cfg) },
 	} {
-		cfg := NativeConfig{Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t)}
+		cfg := Config{Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t)}
 		change(&cfg)
 		began := time.Now()
 		gw, err := StartNative(t.Context(), cfg)
@@ -92,7 +94,7 @@ func TestRealFailures(t *testing.T) {
 			gw.Close()
 			t.Errorf("%s: it started", name)
 		}
-		t.Logf("%s, after %s: %v\nhint: %s", name, time.Since(began), err, Hint(err))
+		t.Logf("%s, after %s: %v\nhint: %s", name, time.Since(began), err, process.Hint(err))
 		leavesNothing(t, cfg.RunDir)
 	}
 	sameChecksums(t, before, checksums(t, inst.Home))
@@ -114,7 +116,7 @@ func TestRealKill(t *testing.T) {
 	t.Logf("swept in %s", time.Since(began))
 	leavesNothing(t, cfg.RunDir)
 	waitGone(t, report.Workers[0])
-	gw, err := StartNative(t.Context(), NativeConfig{Install: inst, RunDir: cfg.RunDir, Ports: cfg.Ports, Etcd: cfg.Etcd})
+	gw, err := StartNative(t.Context(), Config{Install: inst, RunDir: cfg.RunDir, Ports: cfg.Ports, Etcd: cfg.Etcd})
 	if err != nil {
 		t.Fatalf("the next run: %v", err)
 	}
@@ -137,10 +139,8 @@ func startProduction(t *testing.T, inst *Install, etcd string) (*runningAPISIX, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := configYAML(settings{
-		version: inst.Version, ip: listenIP, ports: r.ports, workers: 1, etcd: etcdAt(etcd),
-		etcdPrefix: r.prefix, adminKey: r.key, plugins: plugins, home: h.dir,
-	})
+	cfg := Config{Install: inst, Ports: r.ports, Workers: 1, Etcd: etcdAt(etcd), EtcdPrefix: r.prefix, AdminKey: r.key}
+	config, err := cfg.configYAML(h.dir, plugins)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func startProduction(t *testing.T, inst *Install, etcd string) (*runningAPISIX, 
 func TestRealProduction(t *testing.T) {
 	inst, etcd := realInstall(t), startEtcd(t)
 	production, theirs := startProduction(t, inst, etcd)
-	user := prover{url: baseURL(production.ports.Data), server: "APISIX/" + inst.Version.String(), client: newHTTPClient()}
+	user := prover{url: baseURL(production.ports.Data), server: "APISIX/" + inst.Version.String()}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := user.route(ctx, theirs, 1); err != nil {
@@ -184,7 +184,7 @@ func TestRealProduction(t *testing.T) {
 	}
 	stop, answered := useGateway(t, &user, theirs)
 
-	beside, err := StartNative(ctx, NativeConfig{Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(etcd), Ports: freePorts(t)})
+	beside, err := StartNative(ctx, Config{Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(etcd), Ports: freePorts(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestRealProduction(t *testing.T) {
 	cfg := production.config(t)
 	gw, err := Attach(ctx, cfg)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, Hint(err))
+		t.Fatalf("%v\n%s", err, process.Hint(err))
 	}
 	defer gw.Close()
 	if pids, err := gw.Workers(); err != nil || len(pids) != 1 {
@@ -220,7 +220,7 @@ func TestRealProduction(t *testing.T) {
 	if adminStatus(err) != http.StatusUnauthorized {
 		t.Errorf("with a wrong key: %v", err)
 	}
-	t.Logf("with a wrong key: %v\nhint: %s", err, Hint(err))
+	t.Logf("with a wrong key: %v\nhint: %s", err, process.Hint(err))
 }
 
 // useGateway requests the route all the time, as a user would, and reports any

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -34,7 +32,7 @@ func run(ctx context.Context, cfg process.Config) (string, error) {
 		return out, nil
 	}
 	err = fmt.Errorf("run %s %s: %w; it printed: %s", cfg.Path, strings.Join(cfg.Args, " "), err, summary(out))
-	return "", withHint(err, failureHint(out))
+	return "", process.WithHint(err, failureHint(out))
 }
 
 // summary is what matters of what a Lua program printed: the beginning of the
@@ -73,29 +71,4 @@ func failureHint(said string) string {
 		return "grant etcd's user readwrite on the keys: on the prefix /armrepro-, or on the one that --etcd-prefix names"
 	}
 	return ""
-}
-
-// maskedError is an error whose text may repeat secrets, without them.
-type maskedError struct {
-	error
-	secrets *strings.Replacer
-}
-
-func (e *maskedError) Error() string { return e.secrets.Replace(e.error.Error()) }
-func (e *maskedError) Unwrap() error { return e.error }
-
-// masks hides the secrets that aren't empty, also as YAML, JSON and URLs write
-// them.
-func masks(secrets ...string) *strings.Replacer {
-	var pairs []string
-	for _, s := range secrets {
-		if s == "" {
-			continue
-		}
-		quoted := strconv.Quote(s)
-		for _, form := range []string{s, strings.ReplaceAll(s, "'", "''"), quoted[1 : len(quoted)-1], url.QueryEscape(s), url.PathEscape(s)} {
-			pairs = append(pairs, form, "***")
-		}
-	}
-	return strings.NewReplacer(pairs...)
 }

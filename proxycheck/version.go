@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // Version is an APISIX release.
@@ -57,8 +59,6 @@ func (v Version) checkSupported() error {
 	if known {
 		return nil
 	}
-	return &HintError{
-		Err:    fmt.Errorf("use APISIX %s: its configuration is not known", v),
-		Advice: "install APISIX 2.14, 2.15 or 3.x, or start this one yourself and pass --gateway attach",
-	}
+	return process.Hintf("install APISIX 2.14, 2.15 or 3.x, or start this one yourself and pass --gateway attach",
+		"use APISIX %s: its configuration is not known", v)
 }

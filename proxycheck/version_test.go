@@ -3,6 +3,8 @@ package proxycheck
 import (
 	"strings"
 	"testing"
+
+	"armrepro/proxycheck/process"
 )
 
 func TestParseVersion(t *testing.T) {
@@ -50,8 +52,8 @@ func TestSupportedVersions(t *testing.T) {
 		if (err == nil) != ok {
 			t.Errorf("%s: %v, want supported: %v", in, err, ok)
 		}
-		if err != nil && !strings.Contains(Hint(err), "--gateway attach") {
-			t.Errorf("%s: the hint is %q", in, Hint(err))
+		if err != nil && !strings.Contains(process.Hint(err), "--gateway attach") {
+			t.Errorf("%s: the hint is %q", in, process.Hint(err))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"armrepro/proxycheck/apisixtest"
+	"armrepro/proxycheck/process"
 )
 
 // way is a way in which APISIX is installed below root. It returns the folder
@@ -79,14 +80,14 @@ func TestWaysOfInstalling(t *testing.T) {
 				before := checksums(t, root)
 				inst, err := Find(t.Context(), FindConfig{Root: root, Path: path})
 				if err != nil {
-					t.Fatalf("%v\n%s", err, Hint(err))
+					t.Fatalf("%v\n%s", err, process.Hint(err))
 				}
 				if inst.Home != home {
 					t.Fatalf("found %s, not %s", inst.Home, home)
 				}
-				gw, err := StartNative(t.Context(), NativeConfig{Install: inst, Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t)})
+				gw, err := StartNative(t.Context(), Config{Install: inst, Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t)})
 				if err != nil {
-					t.Fatalf("%v\n%s", err, Hint(err))
+					t.Fatalf("%v\n%s", err, process.Hint(err))
 				}
 				if err := gw.Close(); err != nil {
 					t.Error(err)
@@ -112,8 +113,8 @@ func TestNativeFixedHome(t *testing.T) {
 		gw.Close()
 		t.Fatal("it started")
 	}
-	if !strings.Contains(err.Error(), "it would write to") || !strings.Contains(Hint(err), "--gateway attach") {
-		t.Errorf("%v\n%s", err, Hint(err))
+	if !strings.Contains(err.Error(), "it would write to") || !strings.Contains(process.Hint(err), "--gateway attach") {
+		t.Errorf("%v\n%s", err, process.Hint(err))
 	}
 	leavesNothing(t, cfg.RunDir)
 	sameChecksums(t, before, checksums(t, cfg.Install.Home))
@@ -148,7 +149,7 @@ func TestOpenRestyWarning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gw, err := StartNative(t.Context(), NativeConfig{Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t)})
+	gw, err := StartNative(t.Context(), Config{Install: inst, RunDir: shortTempDir(t), Etcd: etcdAt(startEtcd(t)), Ports: freePorts(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestOpenRestyWarning(t *testing.T) {
 	if or == nil || or.Version != "1.27.1.2" || or.LuaJIT == "" || !slices.Contains(or.Modules, "ngx_lua-0.10.26") {
 		t.Errorf("%+v", or)
 	}
-	warnings := gw.(Warner).Warnings()
+	warnings := gw.Warnings()
 	if !slices.ContainsFunc(warnings, func(w Warning) bool {
 		return w.Code == "openresty" && strings.Contains(w.Text, "APISIX 2.15.0 runs on OpenResty 1.27.1.2") && strings.Contains(w.Hint, root)
 	}) {

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"armrepro/bench"
-	"armrepro/proxycheck"
 	"armrepro/proxycheck/process"
 )
 
@@ -68,7 +67,7 @@ func fail(w io.Writer, command string, err error) int {
 		printLeft(w, left)
 		return exitFailed
 	}
-	hint := hintOf(err)
+	hint := process.Hint(err)
 	switch {
 	case is[*signalError](err):
 		return exitInterrupted
@@ -98,15 +97,6 @@ func printLeft(w io.Writer, left []process.Left) {
 func is[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
-}
-
-// hintOf returns the advice that err carries, or the empty string.
-func hintOf(err error) string {
-	var hinted interface{ Hint() string }
-	if errors.As(err, &hinted) {
-		return hinted.Hint()
-	}
-	return proxycheck.Hint(err)
 }
 
 // newRoot returns the command line with every command.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"armrepro/embed"
+	"armrepro/proxycheck/process"
 )
 
 // headingKey is the annotation of a flag that names its group in the help.
@@ -168,7 +169,7 @@ func describeFlag(f *pflag.Flag) (names, usage string) {
 // flagError says what is wrong with a flag, and suggests similar ones.
 func flagError(cmd *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		return &usageError{text: fmt.Sprintf("--%s: %v", bad.GetFlag().Name, bad.Unwrap()), hint: hintOf(bad.Unwrap())}
+		return &usageError{text: fmt.Sprintf("--%s: %v", bad.GetFlag().Name, bad.Unwrap()), hint: process.Hint(bad.Unwrap())}
 	}
 	usage := &usageError{text: fmt.Sprintf("%s: %v", cmd.Name(), err)}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)

@@ -127,11 +127,11 @@ func readBody(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	body, err := io.ReadAll(io.LimitReader(f, mostBody+1))
-	if err == nil && len(body) > mostBody {
-		err = fmt.Errorf("%s is longer than %d MiB", name, mostBody>>20)
+	body, err := process.ReadAll(f, mostBody)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	return body, err
+	return body, nil
 }
 
 // generate runs the generator and prints what it measured.

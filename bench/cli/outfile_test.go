@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"armrepro/proxycheck/process"
 )
 
 func TestOutFile(t *testing.T) {
@@ -81,8 +83,8 @@ func TestOutFileRefuses(t *testing.T) {
 		{filepath.Join(dir, "no/such/folder"), true, "", false},
 	} {
 		_, err := openOut("--save", tt.name, tt.replace)
-		if (err == nil) != tt.ok || hintOf(err) != tt.hint || err != nil && !is[*usageError](err) {
-			t.Errorf("%q, replace %t: %v, hint %q", tt.name, tt.replace, err, hintOf(err))
+		if (err == nil) != tt.ok || process.Hint(err) != tt.hint || err != nil && !is[*usageError](err) {
+			t.Errorf("%q, replace %t: %v, hint %q", tt.name, tt.replace, err, process.Hint(err))
 		}
 	}
 }

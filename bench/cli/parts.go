@@ -67,7 +67,7 @@ func newEtcd() *cobra.Command {
 		if err := proxycheck.Sweep(ctx, cfg.Dir); err != nil {
 			return errors.Join(err, s.Close())
 		}
-		log.Info().Str("listen", s.Endpoint()).Str("version", s.Version()).Msg("etcd ready")
+		log.Info().Str("listen", s.Endpoint()).Str("version", embed.Version).Msg("etcd ready")
 		return serve(ctx, s)
 	})
 }

@@ -14,7 +14,7 @@ import (
 
 	"armrepro/bench"
 	"armrepro/bench/report"
-	"armrepro/proxycheck"
+	"armrepro/proxycheck/process"
 )
 
 // outputFlags are the flags that say how results are printed.
@@ -119,7 +119,7 @@ func openResults(name string, stdin io.Reader) ([]bench.Result, error) {
 	}
 	err = fmt.Errorf("read %s: %w", name, err)
 	if errors.Is(err, report.ErrVersion) {
-		return nil, &proxycheck.HintError{Err: err, Advice: "print it with the version of armrepro that wrote it, or a newer one"}
+		return nil, process.WithHint(err, "print it with the version of armrepro that wrote it, or a newer one")
 	}
 	return nil, err
 }

@@ -23,7 +23,7 @@ import (
 	"armrepro/bench/load"
 	"armrepro/bench/report"
 	"armrepro/proxycheck"
-	"armrepro/proxycheck/etcdhttp"
+	"armrepro/proxycheck/process"
 )
 
 // runOptions are the flags of run and check.
@@ -147,7 +147,7 @@ func completeEtcd(cfg *proxycheck.Etcd) error {
 	cfg.Password = os.Getenv(proxycheck.EtcdPasswordEnv)
 	var err error
 	if *cfg, err = cfg.Normalize(); err != nil {
-		return &usageError{text: fmt.Sprintf("--etcd: %v", err), hint: hintOf(err)}
+		return &usageError{text: fmt.Sprintf("--etcd: %v", err), hint: process.Hint(err)}
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (o *runOptions) complete() error {
 	}
 	for _, u := range []string{o.GatewayURL, o.AdminURL} {
 		if p, err := url.Parse(u); u != "" && (err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https") {
-			return usagef("%q is not a URL such as http://127.0.0.1:9080", etcdhttp.Redact(u))
+			return usagef("%q is not a URL such as http://127.0.0.1:9080", process.Redact(u))
 		}
 	}
 	if err := o.completeGateway(); err != nil {

@@ -12,7 +12,6 @@ import (
 	"armrepro/bench"
 	"armrepro/bench/fitness"
 	"armrepro/bench/machine"
-	"armrepro/proxycheck"
 	"armrepro/proxycheck/process"
 )
 
@@ -60,10 +59,8 @@ func (c *conductor) proveRoutes(ctx context.Context) error {
 	workers := len(pids)
 	c.result.Gateway.Workers = &workers
 	if workers != c.cfg.Settings.Workers {
-		return &proxycheck.HintError{
-			Err:    fmt.Errorf("the gateway runs %d workers, not %d", workers, c.cfg.Settings.Workers),
-			Advice: fmt.Sprintf("set worker_processes in the gateway's configuration, or use --workers %d", workers),
-		}
+		return process.Hintf(fmt.Sprintf("set worker_processes in the gateway's configuration, or use --workers %d", workers),
+			"the gateway runs %d workers, not %d", workers, c.cfg.Settings.Workers)
 	}
 	return nil
 }

@@ -103,10 +103,8 @@ func checkProc() error {
 	if err != nil || self == strconv.Itoa(os.Getpid()) {
 		return nil // Whoever needs an unreadable file names it.
 	}
-	return &proxycheck.HintError{
-		Err:    fmt.Errorf("/proc belongs to another pid namespace: it lists this process as %s instead of %d", self, os.Getpid()),
-		Advice: "mount /proc for this namespace, for example with 'unshare --pid --fork --mount-proc'",
-	}
+	return process.Hintf("mount /proc for this namespace, for example with 'unshare --pid --fork --mount-proc'",
+		"/proc belongs to another pid namespace: it lists this process as %s instead of %d", self, os.Getpid())
 }
 
 // spareFiles are the open files that a run needs in addition to connections.
@@ -126,10 +124,8 @@ func (c *conductor) raiseFiles() error {
 		if most > spareFiles {
 			advice += ", or use fewer --connections"
 		}
-		return &proxycheck.HintError{
-			Err:    fmt.Errorf("only %d files may be open at once, and this run needs %d", files, need),
-			Advice: advice,
-		}
+		return process.Hintf(advice,
+			"only %d files may be open at once, and this run needs %d", files, need)
 	}
 	return nil
 }
@@ -176,8 +172,8 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 	c.etcd = server
 	c.down = append(c.down, server.Close)
 	c.etcdConfig.Endpoints = []string{server.Endpoint()}
-	c.result.Etcd = bench.EtcdInfo{Version: server.Version(), Embedded: true}
-	c.log.Info().Str("version", server.Version()).Str("url", server.Endpoint()).Stringer("in", time.Since(begin).Round(time.Millisecond)).Msg("etcd ready")
+	c.result.Etcd = bench.EtcdInfo{Version: embed.Version, Embedded: true}
+	c.log.Info().Str("version", embed.Version).Str("url", server.Endpoint()).Stringer("in", time.Since(begin).Round(time.Millisecond)).Msg("etcd ready")
 	return nil
 }
 

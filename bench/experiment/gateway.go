@@ -68,31 +68,23 @@ func (plan *gatewayPlan) ports(p Ports) []proxycheck.Port {
 
 // startGateway starts the gateway, or attaches to it.
 func (c *conductor) startGateway(ctx context.Context, plan *gatewayPlan) error {
+	ports := c.cfg.Ports
+	cfg := proxycheck.Config{
+		Install: plan.install, Workers: c.cfg.Settings.Workers, Load: c.cfg.loaded(),
+		Ports: proxycheck.Ports{
+			Data: ports.Gateway, Admin: ports.Admin, Control: ports.Control, Prometheus: ports.Prometheus, TLS: ports.TLS,
+		},
+		Etcd: c.etcdConfig, EtcdPrefix: c.cfg.EtcdPrefix, EtcdEnds: c.etcd != nil, AdminKey: c.cfg.AdminKey, Logger: c.log,
+	}
 	var err error
-	cfg, ports := c.cfg, c.cfg.Ports
 	switch plan.kind {
 	case Native:
-		c.gateway, err = proxycheck.StartNative(ctx, proxycheck.NativeConfig{
-			Install: plan.install,
-			Workers: cfg.Settings.Workers,
-			Ports: proxycheck.NativePorts{
-				Data: ports.Gateway, Admin: ports.Admin, Control: ports.Control,
-				Prometheus: ports.Prometheus, TLS: ports.TLS,
-			},
-			Etcd: c.etcdConfig, EtcdPrefix: cfg.EtcdPrefix, EtcdEnds: c.etcd != nil, AdminKey: cfg.AdminKey,
-			Load:   cfg.loaded(),
-			Logger: c.log,
-		})
+		c.gateway, err = proxycheck.StartNative(ctx, cfg)
 	case Attach:
-		c.gateway, err = proxycheck.Attach(ctx, proxycheck.AttachConfig{
-			GatewayURL: c.gatewayAddress(), AdminURL: cfg.AdminURL, AdminKey: cfg.AdminKey,
-			AdminPort: ports.Admin, PrometheusPort: ports.Prometheus, Logger: c.log,
-		})
+		cfg.GatewayURL, cfg.AdminURL = c.gatewayAddress(), c.cfg.AdminURL
+		c.gateway, err = proxycheck.Attach(ctx, cfg)
 	case Builtin:
-		c.gateway, err = proxycheck.StartBuiltin(ctx, proxycheck.BuiltinConfig{
-			Port: ports.Gateway, AdminPort: ports.Admin, PrometheusPort: ports.Prometheus,
-			Etcd: c.etcdConfig, EtcdPrefix: cfg.EtcdPrefix, EtcdEnds: c.etcd != nil, AdminKey: cfg.AdminKey, Logger: c.log,
-		})
+		c.gateway, err = proxycheck.StartBuiltin(ctx, cfg)
 	}
 	if err != nil {
 		return err
@@ -115,10 +107,8 @@ func (c *conductor) closeGateway() error {
 		return nil
 	}
 	err := c.gateway.Close()
-	if warner, ok := c.gateway.(proxycheck.Warner); ok {
-		for _, w := range warner.Warnings() {
-			c.result.Warn(bench.Warning{Code: w.Code, Text: w.Text, Hint: w.Hint})
-		}
+	for _, w := range c.gateway.Warnings() {
+		c.result.Warn(bench.Warning{Code: w.Code, Text: w.Text, Hint: w.Hint})
 	}
 	c.gateway = nil
 	return err

@@ -99,10 +99,10 @@ func (c *conductor) startEmptyProxy(ctx context.Context, plan *gatewayPlan) erro
 		upstreams = append(upstreams, netip.MustParseAddrPort(node))
 	}
 	var err error
-	c.gateway, err = proxycheck.StartEmptyProxy(ctx, proxycheck.EmptyProxyConfig{
-		OpenResty: plan.install.OpenResty, Workers: c.cfg.Settings.Workers,
-		Port: c.cfg.Ports.Gateway, Upstreams: upstreams, Logger: c.log,
-	})
+	c.gateway, err = proxycheck.StartEmptyProxy(ctx, proxycheck.Config{
+		Install: plan.install, Workers: c.cfg.Settings.Workers,
+		Ports: proxycheck.Ports{Data: c.cfg.Ports.Gateway}, Logger: c.log,
+	}, upstreams...)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"armrepro/bench"
 	"armrepro/bench/fitness"
 	"armrepro/proxycheck"
+	"armrepro/proxycheck/process"
 )
 
 func TestCheckParts(t *testing.T) {
@@ -34,7 +35,7 @@ func TestCheckParts(t *testing.T) {
 		if (err == nil) != tt.ok {
 			t.Errorf("%s: error %v", tt.name, err)
 		}
-		if _, pin := errors.AsType[*PinError](err); err != nil && !pin && proxycheck.Hint(err) == "" {
+		if _, pin := errors.AsType[*PinError](err); err != nil && !pin && process.Hint(err) == "" {
 			t.Errorf("%s: no hint with %v", tt.name, err)
 		}
 	}

@@ -22,7 +22,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"armrepro/proxycheck"
 	"armrepro/proxycheck/process"
 )
 
@@ -65,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	fmt.Fprintf(stderr, "peers: %v\n", err)
-	if hint := proxycheck.Hint(err); hint != "" {
+	if hint := process.Hint(err); hint != "" {
 		fmt.Fprintf(stderr, "\n%s\n", hint)
 	}
 	return code
@@ -78,7 +77,7 @@ type codedError struct {
 }
 
 func usagef(format string, args ...any) error {
-	return &proxycheck.HintError{Err: &codedError{exitUsage, fmt.Errorf(format, args...)}, Advice: "see --help"}
+	return process.WithHint(&codedError{exitUsage, fmt.Errorf(format, args...)}, "see --help")
 }
 
 // options are what the flags say.

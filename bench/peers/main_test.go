@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"armrepro/proxycheck"
 	"armrepro/proxycheck/process"
 )
 
@@ -101,7 +100,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	if got := proxycheck.Hint(missing(context.Canceled)); !strings.Contains(got, "libnginx-mod-http-echo") {
+	if got := process.Hint(missing(context.Canceled)); !strings.Contains(got, "libnginx-mod-http-echo") {
 		t.Errorf("hint %q", got)
 	}
 }

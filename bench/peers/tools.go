@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"armrepro/proxycheck"
+	"armrepro/proxycheck/process"
 )
 
 // tools are the programs that are compared.
@@ -23,8 +23,8 @@ type tools struct {
 }
 
 func missing(err error) error {
-	return &proxycheck.HintError{Err: err, Advice: `on Debian and its descendants:
-  apt-get install wrk nginx libnginx-mod-http-lua libnginx-mod-http-echo`}
+	return process.WithHint(err, `on Debian and its descendants:
+  apt-get install wrk nginx libnginx-mod-http-lua libnginx-mod-http-echo`)
 }
 
 // findTools finds the peers, and builds armrepro in dir unless it is given. What is
@@ -95,10 +95,8 @@ func buildArmrepro(ctx context.Context, dir string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "armrepro")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", &proxycheck.HintError{
-			Err:    fmt.Errorf("build armrepro: %w: %s", err, strings.TrimSpace(string(text))),
-			Advice: "run this inside the source tree, or name a built program with --armrepro",
-		}
+		return "", process.Hintf("run this inside the source tree, or name a built program with --armrepro",
+			"build armrepro: %w: %s", err, strings.TrimSpace(string(text)))
 	}
 	return path, nil
 }

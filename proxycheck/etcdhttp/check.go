@@ -10,7 +10,18 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
+
+// refusal is an answer that every endpoint of the cluster would give.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+func refuse(hint, format string, args ...any) error {
+	return refusal{process.Hintf(hint, format, args...)}
+}
 
 // enough is how many bytes of an unexpected answer are shown.
 const enough = 200
@@ -19,7 +30,7 @@ const enough = 200
 // endpoints answer as etcd 3.4 or newer, and that keys below prefix can be read.
 // It returns etcd's version.
 func (c *Client) Check(ctx context.Context, prefix string) (version string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, process.RequestTimeout)
 	defer cancel()
 	var errs []error
 	for _, endpoint := range c.cfg.Endpoints {
@@ -62,14 +73,14 @@ func (c *Client) version(ctx context.Context, endpoint string) (string, error) {
 	}
 	var major, minor int
 	if _, err := fmt.Sscanf(answer.Cluster, "%d.%d", &major, &minor); err != nil || major < 3 || major == 3 && minor < 4 {
-		return "", hintf("use etcd 3.4 or newer, or leave --etcd out to use the embedded one",
+		return "", refuse("use etcd 3.4 or newer, or leave --etcd out to use the embedded one",
 			"use the etcd at %s: its version is %s (cluster %s) and APISIX needs 3.4.0", endpoint, answer.Server, answer.Cluster)
 	}
 	return answer.Server, nil
 }
 
 func notEtcd(endpoint, why string) error {
-	return hintf("pass the client URLs of a running etcd as --etcd, or leave it out to use the embedded one",
+	return refuse("pass the client URLs of a running etcd as --etcd, or leave it out to use the embedded one",
 		"use the etcd at %s: it is no etcd: %s", endpoint, why)
 }
 
@@ -109,14 +120,14 @@ var refusals = []struct{ said, what, hint string }{
 func explain(e *statusError) error {
 	for _, r := range refusals {
 		if strings.Contains(e.text, r.said) {
-			return hintf(r.hint, "use the etcd at %s: %s (%s)", e.endpoint, r.what, e.text)
+			return refuse(r.hint, "use the etcd at %s: %s (%s)", e.endpoint, r.what, e.text)
 		}
 	}
 	switch {
 	case e.path == "/version":
 		return notEtcd(e.endpoint, "/version answers "+e.status)
 	case strings.HasPrefix(e.status, "404 "):
-		return hintf("start etcd with --enable-grpc-gateway", "use the etcd at %s: its HTTP gateway, which APISIX uses, is off (status 404)", e.endpoint)
+		return refuse("start etcd with --enable-grpc-gateway", "use the etcd at %s: its HTTP gateway, which APISIX uses, is off (status 404)", e.endpoint)
 	}
 	return e
 }

@@ -11,10 +11,9 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
-)
 
-// requestTimeout bounds one request but a watch.
-const requestTimeout = 5 * time.Second
+	"armrepro/proxycheck/process"
+)
 
 // Client asks an etcd. It may be used by several goroutines.
 type Client struct {
@@ -34,12 +33,12 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: requestTimeout}
+	dialer := &net.Dialer{Timeout: process.RequestTimeout}
 	return &Client{cfg: cfg, http: &http.Client{
 		Transport: &http.Transport{
 			DialContext:           dialer.DialContext,
 			TLSClientConfig:       t,
-			ResponseHeaderTimeout: requestTimeout,
+			ResponseHeaderTimeout: process.RequestTimeout,
 			IdleConnTimeout:       time.Minute,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -65,21 +64,26 @@ func Under(prefix string) Range {
 
 // Call makes one request and reads the answer into answer, if that is not nil.
 func (c *Client) Call(ctx context.Context, path string, request, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, process.RequestTimeout)
 	defer cancel()
 	resp, err := c.Post(ctx, path, request)
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err == nil && answer != nil {
-		err = json.Unmarshal(body, answer)
-	}
-	if err != nil {
+	if err := read(resp, answer); err != nil {
 		return fmt.Errorf("read etcd's answer to %s: %w", path, err)
 	}
 	return nil
+}
+
+// read reads an answer into answer, if that is not nil, and closes its body.
+func read(resp *http.Response, answer any) error {
+	defer resp.Body.Close()
+	body, err := process.ReadAll(resp.Body, process.MaxAnswerBytes)
+	if err == nil && answer != nil {
+		err = json.Unmarshal(body, answer)
+	}
+	return err
 }
 
 // Post asks each endpoint in turn until one answers 200, or says something that
@@ -102,7 +106,7 @@ func (c *Client) Post(ctx context.Context, path string, request any) (*http.Resp
 				return resp, nil
 			}
 		}
-		if e, ok := errors.AsType[*Error](err); ok && e.final {
+		if _, final := errors.AsType[refusal](err); final {
 			return nil, err
 		}
 		errs = append(errs, err)
@@ -125,9 +129,8 @@ func (c *Client) login(ctx context.Context, endpoint string) (token string, err 
 	if err != nil {
 		return "", err
 	}
-	defer resp.Body.Close()
 	var answer struct{ Token string }
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Token == "" {
+	if err := read(resp, &answer); err != nil || answer.Token == "" {
 		return "", fmt.Errorf("log in to the etcd at %s: its answer holds no token", endpoint)
 	}
 	return answer.Token, nil
@@ -150,7 +153,7 @@ func (c *Client) send(ctx context.Context, endpoint, path, token string, body []
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, &Error{err: fmt.Errorf("ask etcd: %w", err), hint: dialHint(err)}
+		return nil, process.Hintf(dialHint(err), "ask etcd: %w", err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil

@@ -1,5 +1,5 @@
 // Package etcdhttp speaks to etcd's HTTP/JSON gateway, which is the way that
-// APISIX takes. It imports nothing of the project.
+// APISIX takes.
 package etcdhttp
 
 import (
@@ -8,10 +8,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
-	"os"
 	"strings"
+
+	"armrepro/proxycheck/process"
 )
 
 // PasswordEnv is the variable from which commands take the password of etcd's
@@ -34,7 +34,7 @@ type Config struct {
 }
 
 // String is the endpoints alone: no secret of a Config is ever printed.
-func (c Config) String() string { return Redact(strings.Join(c.Endpoints, ",")) }
+func (c Config) String() string { return process.Redact(strings.Join(c.Endpoints, ",")) }
 
 // GoString is String, for %#v.
 func (c Config) GoString() string { return c.String() }
@@ -42,37 +42,6 @@ func (c Config) GoString() string { return c.String() }
 // HTTPS says whether the endpoints are https.
 func (c Config) HTTPS() bool {
 	return len(c.Endpoints) > 0 && strings.HasPrefix(c.Endpoints[0], "https:")
-}
-
-// Redact hides the user info of a URL, also of one that can't be parsed.
-func Redact(s string) string {
-	end := strings.LastIndex(s, "@")
-	if end < 0 {
-		return s
-	}
-	scheme, _, found := strings.Cut(s[:end], "://")
-	if !found {
-		return "***" + s[end:]
-	}
-	return scheme + "://***" + s[end:]
-}
-
-// Error is an error with a line for the user on what to do about it.
-type Error struct {
-	err  error
-	hint string
-	// final says that every endpoint of the cluster would answer so.
-	final bool
-}
-
-func (e *Error) Error() string { return e.err.Error() }
-func (e *Error) Unwrap() error { return e.err }
-
-// Hint is the advice.
-func (e *Error) Hint() string { return e.hint }
-
-func hintf(hint, format string, args ...any) error {
-	return &Error{err: fmt.Errorf(format, args...), hint: hint, final: true}
 }
 
 // Normalize checks c and returns it with the user info of the endpoints moved to
@@ -90,7 +59,7 @@ func (c Config) Normalize() (Config, error) {
 			if strings.Contains(endpoint, "@") {
 				hint = "write special characters of a password as %xx, or set " + PasswordEnv
 			}
-			return c, hintf(hint, "use etcd: %q is not a URL such as http://127.0.0.1:2379", Redact(endpoint))
+			return c, process.Hintf(hint, "use etcd: %q is not a URL such as http://127.0.0.1:2379", process.Redact(endpoint))
 		}
 		if err := c.take(u.User); err != nil {
 			return c, err
@@ -110,7 +79,7 @@ func (c *Config) take(info *url.Userinfo) error {
 	}
 	password, _ := info.Password()
 	if c.User != "" && c.User != info.Username() || c.Password != "" && password != "" && c.Password != password {
-		return hintf("name the user once, with --etcd-user, and the password in "+PasswordEnv,
+		return process.Hintf("name the user once, with --etcd-user, and the password in "+PasswordEnv,
 			"use one user for all endpoints of etcd: they name several users or passwords")
 	}
 	c.User, c.Password = info.Username(), cmp.Or(password, c.Password)
@@ -120,42 +89,26 @@ func (c *Config) take(info *url.Userinfo) error {
 func (c *Config) check(schemes map[string]bool) error {
 	switch {
 	case len(schemes) > 1:
-		return hintf("APISIX wants one scheme for the whole cluster", "use etcd at %s: some endpoints are http and some https", c)
+		return process.Hintf("APISIX wants one scheme for the whole cluster", "use etcd at %s: some endpoints are http and some https", c)
 	case c.User != "" && c.Password == "":
-		return hintf("set "+PasswordEnv, "log in to etcd as %s: no password given", c.User)
+		return process.Hintf("set "+PasswordEnv, "log in to etcd as %s: no password given", c.User)
 	case c.User == "":
 		c.Password = "" // set in the environment for another etcd
 	}
 	if (c.Cert == "") != (c.Key == "") {
-		return hintf("pass both --etcd-cert and --etcd-key", "use a client certificate for etcd: its certificate or its key is missing")
+		return process.Hintf("pass both --etcd-cert and --etcd-key", "use a client certificate for etcd: its certificate or its key is missing")
 	}
 	if c.CACert+c.Cert != "" && !schemes["https"] {
-		return hintf("write the endpoints as https://, or leave the certificates out", "use certificates for the etcd at %s: it is not https", c)
+		return process.Hintf("write the endpoints as https://, or leave the certificates out", "use certificates for the etcd at %s: it is not https", c)
 	}
 	return nil
-}
-
-// mostPEM bounds a file of certificates, in bytes; a system's has 0.3 MiB.
-const mostPEM = 4 << 20
-
-func readPEM(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	pem, err := io.ReadAll(io.LimitReader(f, mostPEM+1))
-	if err == nil && len(pem) > mostPEM {
-		err = fmt.Errorf("%s is longer than %d MiB", name, mostPEM>>20)
-	}
-	return pem, err
 }
 
 // tlsConfig reads the certificates.
 func (c Config) tlsConfig() (*tls.Config, error) {
 	t := &tls.Config{}
 	if c.CACert != "" {
-		pem, err := readPEM(c.CACert)
+		pem, err := process.ReadPath(c.CACert)
 		if err != nil {
 			return nil, fmt.Errorf("read the authorities of etcd's certificate: %w", err)
 		}
@@ -165,8 +118,8 @@ func (c Config) tlsConfig() (*tls.Config, error) {
 		}
 	}
 	if c.Cert != "" {
-		cert, err := readPEM(c.Cert)
-		key, keyErr := readPEM(c.Key)
+		cert, err := process.ReadPath(c.Cert)
+		key, keyErr := process.ReadPath(c.Key)
 		if err = errors.Join(err, keyErr); err != nil {
 			return nil, fmt.Errorf("read the client certificate for etcd: %w", err)
 		}

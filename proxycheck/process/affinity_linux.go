@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,7 +25,7 @@ func SetAffinity(pid int, cpus []int) error {
 	// up in the next pass.
 	done := map[int]bool{}
 	for {
-		threads, err := threadIDs(pid)
+		threads, err := numbered(os.DirFS("/"), procPath(pid, "task"))
 		if err != nil {
 			return fmt.Errorf("pin process %d: %w", pid, err)
 		}
@@ -45,19 +44,4 @@ func SetAffinity(pid int, cpus []int) error {
 			return nil
 		}
 	}
-}
-
-// threadIDs lists the threads of a process.
-func threadIDs(pid int) ([]int, error) {
-	entries, err := os.ReadDir("/" + procPath(pid, "task"))
-	if err != nil {
-		return nil, err
-	}
-	var ids []int
-	for _, e := range entries {
-		if id, err := strconv.Atoi(e.Name()); err == nil {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
 }

@@ -1,6 +1,8 @@
 package process
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -11,9 +13,8 @@ import (
 // maxCPUs is above the largest NR_CPUS that the kernel can be built with.
 const maxCPUs = 8192
 
-// ParseCPUList parses a list of CPUs in the kernel's format, such as 0-3,8 or
-// 0-10:2/4 (groups of four, two of each). The answer is sorted and has no CPU
-// twice; the empty string is the empty list.
+// ParseCPUList parses a list of CPUs in the kernel's format, such as 0-3,8. The answer
+// is sorted and has no CPU twice; the empty string is the empty list.
 func ParseCPUList(s string) ([]int, error) {
 	var cpus []int
 	s = strings.TrimSpace(s)
@@ -21,14 +22,20 @@ func ParseCPUList(s string) ([]int, error) {
 		return nil, nil
 	}
 	for part := range strings.SplitSeq(s, ",") {
-		r, err := parseCPURange(part)
+		low, high, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		if !isRange {
+			high = low
+		}
+		first, err := cpuNumber(low)
+		last, lastErr := cpuNumber(high)
+		if err = cmp.Or(err, lastErr); err == nil && last < first {
+			err = fmt.Errorf("range %.40q runs backwards", part)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("parse CPU list %.40q: %w", s, err)
 		}
-		for start := r.first; start <= r.last; start += r.group {
-			for cpu := start; cpu <= r.last && cpu < start+r.used; cpu++ {
-				cpus = append(cpus, cpu)
-			}
+		for cpu := first; cpu <= last; cpu++ {
+			cpus = append(cpus, cpu)
 		}
 		if len(cpus) > maxCPUs {
 			return nil, fmt.Errorf("parse CPU list: more than %d CPUs", maxCPUs)
@@ -36,46 +43,6 @@ func ParseCPUList(s string) ([]int, error) {
 	}
 	slices.Sort(cpus)
 	return slices.Compact(cpus), nil
-}
-
-// cpuRange is first to last; of each group of CPUs in it the first used count.
-type cpuRange struct{ first, last, used, group int }
-
-func parseCPURange(s string) (cpuRange, error) {
-	span, stride, hasStride := strings.Cut(strings.TrimSpace(s), ":")
-	low, high, isRange := strings.Cut(span, "-")
-	if !isRange {
-		high = low
-	}
-	var r cpuRange
-	var err error
-	if r.first, err = cpuNumber(low); err != nil {
-		return r, err
-	}
-	if r.last, err = cpuNumber(high); err != nil {
-		return r, err
-	}
-	if r.last < r.first {
-		return r, fmt.Errorf("range %.40q runs backwards", span)
-	}
-	r.used, r.group = 1, 1
-	if !hasStride {
-		return r, nil
-	}
-	used, group, ok := strings.Cut(stride, "/")
-	if !ok {
-		return r, fmt.Errorf("stride %.40q has no /", stride)
-	}
-	if r.used, err = cpuNumber(used); err != nil {
-		return r, err
-	}
-	if r.group, err = cpuNumber(group); err != nil {
-		return r, err
-	}
-	if r.used < 1 || r.group < r.used {
-		return r, fmt.Errorf("stride %.40q makes no sense", stride)
-	}
-	return r, nil
 }
 
 func cpuNumber(s string) (int, error) {
@@ -109,15 +76,15 @@ func FormatCPUList(cpus []int) string {
 // AllowedCPUs lists the online CPUs that this process may run on: what cpuset
 // and affinity leave of them.
 func AllowedCPUs(root fs.FS) ([]int, error) {
+	var allowed []int
 	status, err := ReadFile(root, "proc/self/status")
-	if err != nil {
-		return nil, fmt.Errorf("read the allowed CPUs: %w", err)
+	if err == nil {
+		list, _ := Field(status, "Cpus_allowed_list")
+		allowed, err = ParseCPUList(list)
 	}
-	list, ok := Field(status, "Cpus_allowed_list")
-	if !ok {
-		return nil, fmt.Errorf("read the allowed CPUs: proc/self/status has no Cpus_allowed_list")
+	if err == nil && len(allowed) == 0 {
+		err = errors.New("proc/self/status has no Cpus_allowed_list")
 	}
-	allowed, err := ParseCPUList(list)
 	if err != nil {
 		return nil, fmt.Errorf("read the allowed CPUs: %w", err)
 	}

@@ -19,7 +19,7 @@ func fit(t *testing.T, s string) {
 }
 
 func FuzzCPUList(f *testing.F) {
-	for _, s := range []string{"", "0", "0-3,8", "0-10:2/4", "3-1", "0-8191", "0-8192", "1,,2", " 1 , 2 ", "0-8191,0-8191,0-8191", "0-9:0/3", "0-9:3/2"} {
+	for _, s := range []string{"", "0", "0-3,8", "3-1", "0-8191", "0-8192", "1,,2", " 1 , 2 ", "0-8191,0-8191,0-8191"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -20,6 +20,9 @@ type Left struct {
 	What, How string
 }
 
+// Because is the error that it could not be removed.
+func (l Left) Because(err error) error { return &LeftBehind{Left: []Left{l}, Err: err} }
+
 func (e *LeftBehind) Error() string {
 	names := make([]string, len(e.Left))
 	for i, l := range e.Left {

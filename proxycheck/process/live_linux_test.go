@@ -96,7 +96,7 @@ func TestChildrenAndPeakRSS(t *testing.T) {
 	}
 }
 
-func TestPortHolderLive(t *testing.T) {
+func TestListenersLive(t *testing.T) {
 	t.Parallel()
 	for network, address := range map[string]string{"tcp4": "127.0.0.1:0", "tcp6": "[::1]:0"} {
 		l, err := net.Listen(network, address)
@@ -108,23 +108,23 @@ func TestPortHolderLive(t *testing.T) {
 			t.Fatal(err)
 		}
 		port := l.Addr().(*net.TCPAddr).Port
-		holder, err := PortHolder(live, port)
-		if err != nil || holder == nil || holder.PID != os.Getpid() {
-			t.Errorf("%s: PortHolder = %v, %v, want this process", network, holder, err)
-		} else if !strings.Contains(holder.String(), filepath.Base(os.Args[0])) {
-			t.Errorf("%s: holder is %q", network, holder)
+		holders, err := Listeners(live, port)
+		if err != nil || len(holders) == 0 || holders[0].PID != os.Getpid() {
+			t.Errorf("%s: Listeners = %v, %v, want this process", network, holders, err)
+		} else if !strings.Contains(holders[0].String(), filepath.Base(os.Args[0])) {
+			t.Errorf("%s: holder is %q", network, &holders[0])
 		}
 		l.Close()
 		// A child that another test is starting has the socket until it has
 		// become its program.
 		deadline := time.Now().Add(2 * time.Minute)
 		for {
-			holder, err := PortHolder(live, port)
-			if err == nil && holder == nil {
+			holders, err := Listeners(live, port)
+			if err == nil && len(holders) == 0 {
 				break
 			}
 			if err != nil || time.Now().After(deadline) {
-				t.Errorf("%s: PortHolder of a closed port = %v, %v, want nil", network, holder, err)
+				t.Errorf("%s: Listeners of a closed port = %v, %v, want none", network, holders, err)
 				break
 			}
 		}
@@ -175,7 +175,7 @@ func TestSetAffinity(t *testing.T) {
 	if err := SetAffinity(child.Process.Pid, last); err != nil {
 		t.Fatal(err)
 	}
-	threads, err := threadIDs(child.Process.Pid)
+	threads, err := numbered(live, procPath(child.Process.Pid, "task"))
 	if err != nil || len(threads) < 2 {
 		t.Fatalf("threads %v, %v, want several", threads, err)
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,29 +32,6 @@ func (h *Holder) String() string {
 }
 
 const unknownHolder = "unknown process (run as root to see)"
-
-var (
-	secretFlag = regexp.MustCompile(`(?i)(--?[a-z-]*(?:key|password|passwd|token|secret)[ =])\S+`)
-	userInfo   = regexp.MustCompile(`://[^/@\s]+@`)
-)
-
-// WithoutSecrets masks what a command line says after a flag for a secret, and
-// the users of URLs.
-func WithoutSecrets(commandLine string) string {
-	return userInfo.ReplaceAllString(secretFlag.ReplaceAllString(commandLine, "${1}***"), "://***@")
-}
-
-// PortHolder says which process listens on a TCP port, on any address of
-// either family. It is nil, without an error, when the port is free. Of
-// processes that share the socket, such as an nginx master and its workers, it
-// is the one that started the others.
-func PortHolder(root fs.FS, port int) (*Holder, error) {
-	holders, err := Listeners(root, port)
-	if err != nil || len(holders) == 0 {
-		return nil, err
-	}
-	return &holders[0], nil
-}
 
 // Listeners lists every process that has a listening socket on a TCP port:
 // parents before their children, then by pid. With SO_REUSEPORT several

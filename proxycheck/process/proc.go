@@ -52,10 +52,11 @@ func List(root fs.FS) ([]Proc, error) {
 // Children lists the direct children of the process pid that have not ended,
 // by ascending pid.
 func Children(root fs.FS, pid int) ([]Proc, error) {
-	if _, err := readStat(root, pid); err != nil {
-		return nil, fmt.Errorf("list children of process %d: %w", pid, err)
+	_, err := readStat(root, pid)
+	var procs []Proc
+	if err == nil {
+		procs, err = List(root)
 	}
-	procs, err := List(root)
 	if err != nil {
 		return nil, fmt.Errorf("list children of process %d: %w", pid, err)
 	}
@@ -134,28 +135,21 @@ func parseStat(b []byte) (Proc, error) {
 	if len(fields[state]) != 1 || !unicode.IsLetter(rune(fields[state][0])) {
 		return Proc{}, fmt.Errorf("parse stat: bad state %.40q", fields[state])
 	}
-	p := Proc{Name: Clean(string(b[open+1 : end])), state: fields[state][0]}
-	var err error
-	if p.Parent, err = strconv.Atoi(string(fields[parent])); err != nil {
-		return Proc{}, fmt.Errorf("parse stat: parent: %w", err)
-	}
-	if p.group, err = strconv.Atoi(string(fields[group])); err != nil {
-		return Proc{}, fmt.Errorf("parse stat: group: %w", err)
-	}
-	if p.started, err = strconv.ParseUint(string(fields[started]), 10, 64); err != nil {
-		return Proc{}, fmt.Errorf("parse stat: start: %w", err)
-	}
-	var times [4]time.Duration
-	for i, f := range []int{utime, stime, cutime, cstime} {
+	var numbers [started + 1]uint64
+	for _, f := range []int{parent, group, utime, stime, cutime, cstime, started} {
 		// 38 bits of ticks are 87 years, and four such times fit in a Duration.
 		n, err := strconv.ParseUint(string(fields[f]), 10, 38)
 		if err != nil {
-			return Proc{}, fmt.Errorf("parse stat: times: %w", err)
+			return Proc{}, fmt.Errorf("parse stat: field %d: %w", f+3, err)
 		}
-		times[i] = time.Duration(n) * tick
+		numbers[f] = n
 	}
-	p.Used, p.Ended = times[0]+times[1], times[2]+times[3]
-	return p, nil
+	return Proc{
+		Name: Clean(string(b[open+1 : end])), state: fields[state][0],
+		Parent: int(numbers[parent]), group: int(numbers[group]), started: numbers[started],
+		Used:  time.Duration(numbers[utime]+numbers[stime]) * tick,
+		Ended: time.Duration(numbers[cutime]+numbers[cstime]) * tick,
+	}, nil
 }
 
 // title is the command line of a process, empty if it has none.
@@ -168,19 +162,22 @@ func title(root fs.FS, pid int) string {
 }
 
 // processIDs lists the processes by ascending pid.
-func processIDs(root fs.FS) ([]int, error) {
-	entries, err := fs.ReadDir(root, "proc")
+func processIDs(root fs.FS) ([]int, error) { return numbered(root, "proc") }
+
+// numbered lists the entries of a folder that are numbers, in ascending order.
+func numbered(root fs.FS, dir string) ([]int, error) {
+	entries, err := fs.ReadDir(root, dir)
 	if err != nil {
 		return nil, err
 	}
-	var pids []int
+	var ids []int
 	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil && pid > 0 {
-			pids = append(pids, pid)
+		if id, err := strconv.Atoi(e.Name()); err == nil && id > 0 {
+			ids = append(ids, id)
 		}
 	}
-	slices.Sort(pids)
-	return pids, nil
+	slices.Sort(ids)
+	return ids, nil
 }
 
 func procPath(pid int, name string) string {

@@ -105,7 +105,7 @@ func TestPeakRSS(t *testing.T) {
 	}
 }
 
-func TestPortHolder(t *testing.T) {
+func TestListeners(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, denied string
@@ -123,20 +123,20 @@ func TestPortHolder(t *testing.T) {
 			t.Parallel()
 			root := processes()
 			root.denied = tt.denied
-			holder, err := PortHolder(root, tt.port)
+			holders, err := Listeners(root, tt.port)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := ""
-			if holder != nil {
-				got = holder.String()
+			if len(holders) > 0 {
+				got = holders[0].String()
 			}
 			if got != tt.want {
-				t.Errorf("PortHolder = %q, want %q", got, tt.want)
+				t.Errorf("Listeners = %q first, want %q", got, tt.want)
 			}
 		})
 	}
-	if _, err := PortHolder(fstest.MapFS{}, 80); err == nil {
+	if _, err := Listeners(fstest.MapFS{}, 80); err == nil {
 		t.Error("no proc/net/tcp is no error")
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode"
@@ -34,33 +36,50 @@ func (d Defect) Error() string { return string(d) }
 // would block for ever.
 func ReadFile(root fs.FS, name string) ([]byte, error) { return read(root, name, maxFileBytes) }
 
+// ReadPath is ReadFile for a path of this system.
+func ReadPath(path string) ([]byte, error) {
+	b, err := ReadFile(os.DirFS(filepath.Dir(path)), filepath.Base(path))
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		e.Path = path
+	}
+	return b, err
+}
+
 func read(root fs.FS, name string, limit int64) ([]byte, error) {
 	info, err := fs.Stat(root, name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
+	case !info.Mode().IsRegular():
 		return nil, &fs.PathError{Op: "read", Path: name, Err: Defect("not a regular file")}
-	}
-	tooLarge := &fs.PathError{Op: "read", Path: name, Err: Defect("larger than the kernel writes it")}
-	// Most of the kernel's files say that they have no size.
-	if info.Size() > limit {
-		return nil, tooLarge
+	case info.Size() > limit: // most of the kernel's files say that they have no size
+		return nil, &fs.PathError{Op: "read", Path: name, Err: longer(limit)}
 	}
 	f, err := root.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	b, err := ReadAll(f, limit)
+	if _, is := errors.AsType[Defect](err); is {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	if int64(len(b)) > limit {
-		return nil, tooLarge
-	}
 	return b, nil
 }
+
+// ReadAll reads r, which must not be longer than limit bytes.
+func ReadAll(r io.Reader, limit int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		return nil, longer(limit)
+	}
+	return b, err
+}
+
+func longer(limit int64) Defect { return Defect(fmt.Sprintf("longer than %d bytes", limit)) }
 
 // ReadLine reads a file that holds one value, such as those of sysfs.
 func ReadLine(root fs.FS, name string) (string, error) {

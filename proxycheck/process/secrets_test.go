@@ -1,6 +1,10 @@
 package process
 
-import "testing"
+import (
+	"errors"
+	"strings"
+	"testing"
+)
 
 func TestWithoutSecrets(t *testing.T) {
 	t.Parallel()
@@ -16,4 +20,24 @@ func TestWithoutSecrets(t *testing.T) {
 			t.Errorf("%q: %q, want %q", line, got, want)
 		}
 	}
+}
+
+func TestMask(t *testing.T) {
+	t.Parallel()
+	const secret = `a'b"c d/`
+	for _, said := range []string{`a'b"c d/`, `a''b"c d/`, `a'b\"c d/`, "a%27b%22c+d%2F", "a%27b%22c%20d%2F"} {
+		if got := Mask(errors.New("x "+said+" y"), "", secret).Error(); got != "x *** y" {
+			t.Errorf("%s becomes %s", said, got)
+		}
+	}
+}
+
+func FuzzRedact(f *testing.F) {
+	f.Add("http://u:secret@host:1")
+	f.Add("u:secret//@host")
+	f.Fuzz(func(t *testing.T, host string) {
+		if got := Redact("http://u:secret@" + host); strings.Contains(strings.ReplaceAll(got, host, ""), "secret") {
+			t.Errorf("%q", got)
+		}
+	})
 }

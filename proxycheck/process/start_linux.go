@@ -131,7 +131,9 @@ func (p *Process) wait() {
 		}
 	}
 	_ = syscall.Kill(-p.Pid(), syscall.SIGKILL)
-	p.err = p.cmd.Wait()
+	if p.err = p.cmd.Wait(); errors.Is(p.err, exec.ErrWaitDelay) {
+		p.err = nil // that its pipes were not closed in time says nothing about the child
+	}
 	alive.Delete(p)
 	close(p.done)
 }

@@ -51,11 +51,7 @@ func tempDir(t *testing.T) string {
 
 func takeOver(t *testing.T, parent string) []*process.Folder {
 	t.Helper()
-	folders, err := process.TakeOver("gateway", parent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return folders
+	return process.TakeOver("gateway", parent)
 }
 
 // What a killed process has left is taken over with the processes that it
@@ -98,7 +94,7 @@ func TestTakeOverFromKilled(t *testing.T) {
 	}
 	t.Cleanup(func() { visitor.Stop(syscall.SIGKILL, 10*time.Second) })
 	taken := takeOver(t, parent)
-	if len(taken) != 1 || taken[0].Path() != dirs[0] || taken[0].Note() != "a note" {
+	if len(taken) != 1 || taken[0].Path() != dirs[0] || taken[0].Note != "a note" {
 		t.Fatalf("taken over: %v", taken)
 	}
 	if again := takeOver(t, parent); len(again) > 0 {

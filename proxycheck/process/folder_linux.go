@@ -85,7 +85,7 @@ func TempDirs(dir string) ([]string, error) {
 		}
 	}
 	if len(dirs) == 0 {
-		return nil, fmt.Errorf("find a folder for temporary files: %w", errors.Join(errs...))
+		return nil, Hintf("set TMPDIR to a folder that exists", "find a folder for temporary files: %w", errors.Join(errs...))
 	}
 	return dirs, nil
 }
@@ -171,9 +171,6 @@ func (f *Folder) write() error {
 // Path is the folder's.
 func (f *Folder) Path() string { return f.dir }
 
-// Note is what it was made with.
-func (f *Folder) Note() string { return f.record.Note }
-
 // Own notes that the folder's processes are p and those that it starts.
 func (f *Folder) Own(p *Process) error {
 	f.Groups = append(f.Groups, p.Pid())
@@ -192,7 +189,7 @@ func (f *Folder) Remove() error {
 		f.lock.Close()
 	}
 	if err != nil {
-		return &LeftBehind{Left: []Left{f.left()}, Err: err}
+		return f.left().Because(err)
 	}
 	held.Delete(f)
 	return nil
@@ -255,19 +252,20 @@ func unlock(f *os.File) error {
 // TakeOver takes over the folders of a kind in parents whose processes have
 // ended, and locks them. Folders that aren't provably this program's and this
 // user's are let be: the name, the owner and the lock have to be right.
-func TakeOver(kind string, parents ...string) ([]*Folder, error) {
+func TakeOver(kind string, parents ...string) []*Folder {
 	var taken []*Folder
-	var errs []error
 	for _, parent := range parents {
-		dirs, err := filepath.Glob(filepath.Join(parent, folderPrefix+kind+"-*"))
-		errs = append(errs, err)
-		for _, dir := range dirs {
-			if f := takeOver(dir); f != nil {
+		entries, _ := os.ReadDir(parent) // nothing of ours is in one that can't be read
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), folderPrefix+kind+"-") {
+				continue
+			}
+			if f := takeOver(filepath.Join(parent, e.Name())); f != nil {
 				taken = append(taken, f)
 			}
 		}
 	}
-	return taken, errors.Join(errs...)
+	return taken
 }
 
 // takeOver returns nil for a folder that is not ours, or in use.

@@ -10,12 +10,6 @@ import (
 	"armrepro/proxycheck/process"
 )
 
-// LeftBehind is the error of having been unable to take something away again.
-type LeftBehind = process.LeftBehind
-
-// Left is something that is left behind, and how to remove it.
-type Left = process.Left
-
 // The kinds of folders that runs leave when they are killed.
 const (
 	// homeKind is a native gateway's home.
@@ -33,15 +27,13 @@ const (
 // temporary folders. It belongs before CheckPorts, or a gateway that is still
 // ending would be taken for one that holds its ports.
 func Sweep(ctx context.Context, runDir string) error {
-	dirs, err := tempDirs(runDir)
+	dirs, err := process.TempDirs(runDir)
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, kind := range []string{homeKind, process.EtcdData} {
-		folders, err := process.TakeOver(kind, dirs...)
-		errs = append(errs, err)
-		for _, f := range folders {
+		for _, f := range process.TakeOver(kind, dirs...) {
 			errs = append(errs, sweepFolder(ctx, f))
 		}
 	}
@@ -59,19 +51,10 @@ func sweepFolder(ctx context.Context, f *process.Folder) error {
 	return f.Remove()
 }
 
-// tempDirs is process.TempDirs with advice.
-func tempDirs(runDir string) ([]string, error) {
-	dirs, err := process.TempDirs(runDir)
-	if err != nil {
-		return nil, &HintError{Err: err, Advice: "set TMPDIR to a folder that exists"}
-	}
-	return dirs, nil
-}
-
 // markDirs lists where marks of routes are. They have to be found again
 // whatever TMPDIR is, and after a restart of the machine as the route is.
 func markDirs(runDir string) ([]string, error) {
-	dirs, err := tempDirs(runDir)
+	dirs, err := process.TempDirs(runDir)
 	if runDir == "" {
 		dirs = append([]string{"/var/tmp", "/tmp"}, dirs...)
 	}
@@ -80,7 +63,7 @@ func markDirs(runDir string) ([]string, error) {
 
 // newMark marks something that this run puts elsewhere, and that left names. note
 // is for the run that takes the mark over.
-func newMark(runDir, kind, note string, left Left) (*process.Folder, error) {
+func newMark(runDir, kind, note string, left process.Left) (*process.Folder, error) {
 	dirs, err := markDirs(runDir)
 	if err != nil {
 		return nil, err
@@ -98,7 +81,7 @@ func takeOverMarks(runDir, kind string) ([]*process.Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return process.TakeOver(kind, dirs...)
+	return process.TakeOver(kind, dirs...), nil
 }
 
 // SweepKeys removes the keys that killed runs have left in an etcd that outlived
@@ -108,7 +91,7 @@ func SweepKeys(runDir string) error {
 	errs := []error{err}
 	for _, mark := range marks {
 		k := &ownKeys{mark: mark}
-		if json.Unmarshal([]byte(mark.Note()), k) != nil || !ownPrefix.MatchString(k.Prefix) {
+		if json.Unmarshal([]byte(mark.Note), k) != nil || !ownPrefix.MatchString(k.Prefix) {
 			errs = append(errs, mark.Remove())
 			continue
 		}
