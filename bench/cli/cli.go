@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ const (
 	exitUsage       = 2
 	exitInvalid     = 3
 	exitInterrupted = 130
+	exitReaderGone  = 141 // as the shell says of a program that SIGPIPE ended
 )
 
 // Program is how armrepro was called.
@@ -53,8 +55,15 @@ func (e *invalidError) Error() string { return "the result is invalid: " + e.rea
 
 // run finds the command, runs it, and returns the exit code.
 func (p Program) run(ctx context.Context) int {
+	out := &stream{Writer: p.Stdout}
+	p.Stdout, p.Stderr = out, &stream{Writer: p.Stderr}
 	cmd, err := p.newRoot().ExecuteContextC(ctx)
-	if err == nil {
+	gone, outErr := out.state()
+	// The help does not look whether it could be written.
+	if err = cmp.Or(err, outErr); err == nil {
+		if gone {
+			return exitReaderGone
+		}
 		return exitOK
 	}
 	return fail(p.Stderr, strings.TrimSuffix(cmd.CommandPath(), " help"), err)

@@ -49,9 +49,18 @@ func (l *logFlags) logger(w io.Writer) zerolog.Logger {
 	return zerolog.New(w).Level(level).With().Timestamp().Logger()
 }
 
+// fileOf is the file behind w; nil if there is none.
+func fileOf(w io.Writer) *os.File {
+	if s, ok := w.(*stream); ok {
+		w = s.Writer
+	}
+	f, _ := w.(*os.File)
+	return f
+}
+
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	f := fileOf(w)
+	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
 // terminalWidth is the width of w in columns; 0 if it is no terminal.
@@ -59,7 +68,7 @@ func terminalWidth(w io.Writer) int {
 	if !isTerminal(w) {
 		return 0
 	}
-	width, _, err := term.GetSize(int(w.(*os.File).Fd()))
+	width, _, err := term.GetSize(int(fileOf(w).Fd()))
 	if err != nil {
 		return 0
 	}

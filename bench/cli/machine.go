@@ -37,7 +37,8 @@ func newMachine() *cobra.Command {
 					Evidence []machine.Evidence `json:"evidence,omitempty"`
 				}{m, evidence})
 			}
-			return report.WriteMachine(cmd.OutOrStdout(), m, evidence)
+			out := cmd.OutOrStdout()
+			return report.WriteMachine(out, m, evidence, terminalWidth(out))
 		},
 	}
 	group(cmd, "Flags", func(fs *pflag.FlagSet) {

@@ -9,7 +9,7 @@ const rootMore = `
 'armrepro COMMAND --help' lists a command's flags. Flags without a command are those of run.
 
 Exit codes: 0 measured, 1 failed or could not remove everything, 2 usage,
-3 measured but invalid, 130 interrupted.
+3 measured but invalid, 130 interrupted, 141 output closed by its reader.
 `
 
 const runAbout = `Measures the gateway in both scenarios of the published benchmark and prints the table.

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,8 +87,18 @@ var coreNames = sync.OnceValue(func() map[[2]uint16]string {
 func coreName(m midr) string { return coreNames()[[2]uint16{uint16(m.implementer), m.part}] }
 
 // CoreName is the core's name, or its maker and ids where the name is unknown:
-// Qualcomm 0x51/0x805. It is empty if nothing is known of the core.
-func (c CPU) CoreName() string { return coreOrIDs(c.Core, c.Implementer, c.Part) }
+// Qualcomm 0x51/0x805, Intel family 6 model 167 stepping 8. It is empty if nothing
+// is known of the core.
+func (c CPU) CoreName() string {
+	if c.Core == "" && c.Family != 0 {
+		return c.x86IDs()
+	}
+	return coreOrIDs(c.Core, c.Implementer, c.Part)
+}
+
+func (c CPU) x86IDs() string {
+	return strings.TrimSpace(fmt.Sprintf("%s family %d model %d stepping %d", c.Vendor, c.Family, c.Model, c.Stepping))
+}
 
 // CoreName is as that of a CPU.
 func (k Kind) CoreName() string { return coreOrIDs(k.Core, k.Implementer, k.Part) }

@@ -52,7 +52,7 @@ func (d *detector) findX86() {
 	cpu.Product = name
 	d.because("cpu.product", name, "%s", why)
 	cpu.Core = x86CoreName(cpu.Vendor, x)
-	id := fmt.Sprintf("%s family %d model %d stepping %d", cpu.Vendor, x.family, x.number, x.stepping)
+	id := cpu.x86IDs()
 	if cpu.Core == "" {
 		id += " is not in the table of cores"
 	}

@@ -3,10 +3,13 @@ package report
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/jedib0t/go-pretty/v6/text"
 
 	"armrepro/bench"
 	"armrepro/bench/fitness"
@@ -197,24 +200,49 @@ func loadFact(s bench.Settings) string {
 }
 
 // WriteMachine prints what the machine is, one aligned line a fact, and then the
-// evidence.
-func WriteMachine(w io.Writer, m machine.Machine, evidence []machine.Evidence) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	for _, f := range append(machineFacts(m),
-		fact{"caches", caches(m.CPU.Caches)}, fact{"features", features(m)}, fact{"NUMA nodes", positive(m.NUMANodes, strconv.Itoa)},
-	) {
-		fmt.Fprintf(t, "%s\t%s\n", f.label, clean(orUnknown(f.value)))
+// evidence. A width of 0, no terminal, is no limit.
+func WriteMachine(w io.Writer, m machine.Machine, evidence []machine.Evidence, width int) error {
+	if width == 0 {
+		width = math.MaxInt
+	}
+	var out strings.Builder
+	p := &textPrinter{out: &out, width: max(width, minWidth)}
+	facts := append(machineFacts(m),
+		fact{"caches", caches(m.CPU.Caches)}, fact{"features", features(m)}, fact{"NUMA nodes", positive(m.NUMANodes, strconv.Itoa)})
+	for i := range facts {
+		facts[i].value = orUnknown(facts[i].value)
 	}
 	if m.Emulated {
-		fmt.Fprint(t, "\ta result measured here is invalid\n")
+		facts = append(facts, fact{"", "a result measured here is invalid"})
 	}
+	p.facts(facts, 0)
 	if len(evidence) > 0 {
-		fmt.Fprintln(t)
+		out.WriteByte('\n')
+		p.evidence(evidence)
 	}
-	for _, e := range evidence {
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// evidence prints what each conclusion rests on: in three columns or, where the
+// terminal is too narrow for them, below the conclusion.
+func (p *textPrinter) evidence(list []machine.Evidence) {
+	const gap = "  "
+	var table strings.Builder
+	t := tabwriter.NewWriter(&table, 0, 0, len(gap), ' ', 0)
+	for _, e := range list {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", e.Field, clean(orUnknown(known(e.Value))), clean(e.Why))
 	}
-	return t.Flush()
+	t.Flush() // a Builder takes everything
+	if text.LongestLineLen(table.String()) <= p.width {
+		p.out.WriteString(table.String())
+		return
+	}
+	for _, e := range list {
+		p.lines(e.Field+": "+orUnknown(known(e.Value)), len(gap), "")
+		p.out.WriteString(gap + gap)
+		p.lines(e.Why, 2*len(gap), "")
+	}
 }
 
 // orUnknown spells out the mark for what is missing.
@@ -227,15 +255,15 @@ func orUnknown(value string) string {
 
 func caches(list []machine.Cache) string {
 	return known(strings.Join(each(list, func(c machine.Cache) string {
-		text := fmt.Sprintf("L%d", c.Level)
+		name := fmt.Sprintf("L%d", c.Level)
 		if c.Type == "data" || c.Type == "instruction" {
-			text += c.Type[:1]
+			name += c.Type[:1]
 		}
-		text += " " + size(c.SizeBytes)
+		name += " " + size(c.SizeBytes)
 		if c.SharedBy > 1 {
-			text += fmt.Sprintf(" (shared by %d)", c.SharedBy)
+			name += fmt.Sprintf(" (shared by %d)", c.SharedBy)
 		}
-		return text
+		return name
 	}), ", "))
 }
 

@@ -192,9 +192,13 @@ func caveats(r bench.Result, ref reference) []string {
 
 // sameCPU reports whether the figure is of the product in m. Where the machine
 // could not tell two products apart (Ampere Altra or Altra Max), the cloud
-// decides: those with published figures rent only one of them.
+// decides: those with published figures rent only one of them. On x86 a name without
+// a number, such as Intel Xeon, stands for many.
 func sameCPU(m machine.Machine, ref reference) bool {
 	product := m.CPU.Product
+	if m.Arch == "amd64" && !strings.ContainsAny(product, "0123456789") {
+		return false
+	}
 	return product != "" && product == ref.cpu || strings.HasPrefix(product, ref.cpu+" or ") && m.Cloud == ref.cloud
 }
 

@@ -98,15 +98,20 @@ func (p *textPrinter) warning(n int, w bench.Warning) {
 	}
 }
 
-// section prints facts in two columns.
+// section prints facts under their title.
 func (p *textPrinter) section(s section) {
-	const indent, gap = 2, 2
 	p.lines(s.title, 0, bold)
+	p.facts(s.facts, 2)
+}
+
+// facts prints labels and values in two columns.
+func (p *textPrinter) facts(facts []fact, indent int) {
+	const gap = 2
 	labels := 0
-	for _, f := range s.facts {
+	for _, f := range facts {
 		labels = max(labels, text.StringWidth(f.label))
 	}
-	for _, f := range s.facts {
+	for _, f := range facts {
 		p.out.WriteString(strings.Repeat(" ", indent) + text.Pad(f.label, labels+gap, ' '))
 		p.lines(f.value, indent+labels+gap, "")
 	}
