@@ -48,7 +48,7 @@ func (a *answers) appendAnswer(out []byte, r *request, body []byte, peer string)
 	if isAnything(r.target) {
 		return a.appendWhole(out, 200, "application/json", anything(r, body, peer), r)
 	}
-	if !r.http10 && r.keepAlive() && string(r.method) != "HEAD" {
+	if !r.HTTP10 && r.KeepAlive() && string(r.method) != "HEAD" {
 		return append(out, a.hello...)
 	}
 	return a.appendWhole(out, 200, "text/plain", []byte(Body), r)
@@ -62,13 +62,13 @@ func (a *answers) appendError(out []byte, status int) []byte {
 	if status == http.StatusMethodNotAllowed {
 		contentType += "\r\nAllow: " + allowed
 	}
-	return a.appendWhole(out, status, contentType, body, &request{closes: true})
+	return a.appendWhole(out, status, contentType, body, &request{Framing: http1.Framing{Closes: true}})
 }
 
 // appendWhole appends an answer with a Content-Length, which HTTP/1.0 needs.
 func (a *answers) appendWhole(out []byte, status int, contentType string, body []byte, r *request) []byte {
 	connection := "close"
-	if r.keepAlive() {
+	if r.KeepAlive() {
 		connection = "keep-alive"
 	}
 	out = fmt.Appendf(out, "HTTP/1.1 %d %s\r\nServer: %s\r\nDate: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: %s\r\n\r\n",

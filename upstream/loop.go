@@ -285,7 +285,7 @@ func (l *loop) processOne(c *conn, data []byte) int {
 		return len(data)
 	case used == 0:
 		return 0
-	case r.chunked || r.length > 0:
+	case r.Chunked || r.Length > 0:
 		c.pending = newPending(data[:used])
 		if r.expects {
 			l.out = append(l.out, "HTTP/1.1 100 Continue\r\n\r\n"...)
@@ -305,7 +305,7 @@ func (l *loop) answer(c *conn, r *request, body []byte) {
 	if len(body) > 0 {
 		l.now = time.Now() // Echoing a large one takes a while.
 	}
-	c.closing = !r.keepAlive()
+	c.closing = !r.KeepAlive()
 	c.since = l.now
 	c.unsent++
 }

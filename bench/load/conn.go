@@ -329,7 +329,7 @@ func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
 		// said.
 		l.fail(readError, errUnasked, l.now())
 		return false, l.reopen(i)
-	case !c.parser.keepAlive || hungUp || c.state == sending:
+	case !c.parser.KeepAlive() || hungUp || c.state == sending:
 		// In the last case the server has answered without waiting for
 		// the whole request, and does not wait for the rest of it either.
 		l.reopened++
