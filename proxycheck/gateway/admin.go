@@ -18,8 +18,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-
-	"armrepro/proxycheck/etcdhttp"
 )
 
 const (
@@ -31,8 +29,7 @@ const (
 
 // admin is the Admin API: the routes, and the list of plugins.
 type admin struct {
-	etcd   *etcd
-	prefix string // of the routes' keys, such as /apisix/routes/
+	store  *store
 	key    string
 	server []string
 	log    zerolog.Logger
@@ -92,28 +89,28 @@ func (a *admin) answer(w http.ResponseWriter, r *http.Request) (status int, answ
 // route does what is asked of the route id, or of all of them without an id. An
 // error is etcd's.
 func (a *admin) route(r *http.Request, id string, value object) (status int, answer any, err error) {
+	ctx := r.Context()
 	switch {
 	case r.Method == http.MethodPut:
-		return a.put(r.Context(), id, value)
+		return a.put(ctx, id, value)
 	case r.Method == http.MethodGet && id == "":
-		return a.list(r.Context())
-	case r.Method == http.MethodGet:
-		s, found, err := a.read(r.Context(), id)
-		if !found {
-			return http.StatusNotFound, keyNotFound, err
-		}
-		return http.StatusOK, s, err
+		return a.list(ctx)
+	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
+		return http.StatusNotFound, object{"error_msg": "not found"}, nil
+	case !validID(id):
+		return http.StatusNotFound, keyNotFound, nil
 	case r.Method == http.MethodDelete:
-		found := validID(id)
-		if found {
-			found, err = a.etcd.remove(r.Context(), a.prefix+id)
-		}
+		found, err := a.store.remove(ctx, id)
 		if !found {
 			return http.StatusNotFound, keyNotFound, err
 		}
-		return http.StatusOK, object{"deleted": "1", "key": a.prefix + id}, nil
+		return http.StatusOK, object{"deleted": "1", "key": a.store.prefix + id}, nil
 	}
-	return http.StatusNotFound, object{"error_msg": "not found"}, nil
+	s, found, err := a.read(ctx, id)
+	if !found {
+		return http.StatusNotFound, keyNotFound, err
+	}
+	return http.StatusOK, s, nil
 }
 
 var keyNotFound = object{"message": "Key not found"}
@@ -135,8 +132,8 @@ func (a *admin) put(ctx context.Context, id string, value object) (status int, a
 			value["create_time"] = created
 		}
 	}
-	err = a.etcd.put(ctx, a.prefix+id, Encode(value))
-	return status, object{"key": a.prefix + id, "value": value}, err
+	err = a.store.put(ctx, id, Encode(value))
+	return status, object{"key": a.store.prefix + id, "value": value}, err
 }
 
 // checkRoute checks a route that is put under id, and writes the id into it.
@@ -171,7 +168,7 @@ type stored struct {
 }
 
 func (a *admin) list(ctx context.Context) (status int, answer any, err error) {
-	kvs, _, err := a.etcd.read(ctx, etcdhttp.Under(a.prefix))
+	kvs, _, err := a.store.list(ctx)
 	all := []stored{}
 	for _, kv := range kvs {
 		if s, ok := decode(kv); ok {
@@ -183,15 +180,11 @@ func (a *admin) list(ctx context.Context) (status int, answer any, err error) {
 
 // read returns the route id from etcd.
 func (a *admin) read(ctx context.Context, id string) (s stored, found bool, err error) {
-	if !validID(id) {
-		return stored{}, false, nil
+	kv, found, err := a.store.get(ctx, id)
+	if found {
+		s, found = decode(kv)
 	}
-	kvs, _, err := a.etcd.read(ctx, etcdhttp.Range{Key: []byte(a.prefix + id)})
-	if err != nil || len(kvs) == 0 {
-		return stored{}, false, err
-	}
-	s, found = decode(kvs[0])
-	return s, found, nil
+	return s, found, err
 }
 
 // decode reads a route from etcd. APISIX keeps placeholders beside them, which
