@@ -62,7 +62,7 @@ var (
 func newCounters(cfg Config) counters {
 	c := counters{raw: newHistogram(), rates: newHistogram()}
 	if cfg.Rate > 0 {
-		c.raw, c.service = newOpenHistogram(), newHistogram()
+		c.raw.open, c.service = true, newHistogram()
 	}
 	return c
 }

@@ -48,7 +48,7 @@ func newLoop(r *Runner, i, n int) (*loop, error) {
 		return nil, err
 	}
 	// What TLS leaves behind has to be collected during the run.
-	events.Collectable = r.cfg.Secure()
+	events.Collectable = r.Secure()
 	connections := share(r.cfg.Connections, n, i)
 	schedule, err := newSchedule(r.cfg.Rate, i, n, connections, events)
 	if err != nil {
