@@ -2,9 +2,11 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -32,9 +34,8 @@ type loop struct {
 	server  *Server
 	events  *eventloop.Loop
 	answers answers
-	// conns is indexed by descriptor. An entry is kept when its connection
-	// closes, and used again.
-	conns []*conn
+	// conns is indexed by descriptor.
+	conns []conn
 	buf   []byte
 	// out collects the answers to what one read brought.
 	out []byte
@@ -42,6 +43,8 @@ type loop struct {
 	// full holds listeners that are not watched because no descriptor was
 	// left for a further connection.
 	full []int
+	// err is what ends the loop, if anything does.
+	err error
 	// answered counts the answers that were handed to the kernel whole.
 	answered uint64
 	// published is answered for other threads, as of the last round. Its cache
@@ -70,49 +73,42 @@ func newLoop(s *Server) (*loop, error) {
 func (l *loop) run() error {
 	l.answers.refresh(l.now)
 	next := l.now.Add(tick)
-	for !l.server.stop.Load() {
+	for l.err == nil && !l.server.stop.Load() {
 		n, err := l.events.Wait(tick)
-		if err != nil {
-			return err
-		}
+		l.err = err
 		l.now = time.Now()
 		for i := range n {
-			if err := l.handle(l.events.Event(i)); err != nil {
-				return err
-			}
+			l.handle(l.events.Event(i))
 		}
 		l.published.Store(l.answered)
 		if l.now.After(next) {
 			next = l.now.Add(tick)
-			if err := l.tick(); err != nil {
-				return err
-			}
+			l.tick()
 		}
 	}
-	return nil
+	return l.err
 }
 
 // close closes every connection and the epoll instance.
 func (l *loop) close() {
-	for _, c := range l.conns {
-		if c != nil && c.open {
-			unix.Close(int(c.fd))
+	for i := range l.conns {
+		if l.conns[i].open {
+			unix.Close(i)
 		}
 	}
 	l.events.Close()
 }
 
-func (l *loop) handle(ev eventloop.Event) error {
+func (l *loop) handle(ev eventloop.Event) {
 	fd := int(ev.Token)
-	if fd >= len(l.conns) || l.conns[fd] == nil || !l.conns[fd].open {
-		for _, ln := range l.server.listeners {
-			if ln == fd {
-				return l.accept(fd)
-			}
+	if fd >= len(l.conns) || !l.conns[fd].open {
+		// Otherwise closed by an earlier event of the same batch.
+		if slices.Contains(l.server.listeners, fd) {
+			l.accept(fd)
 		}
-		return nil // Closed by an earlier event of the same batch.
+		return
 	}
-	c := l.conns[fd]
+	c := &l.conns[fd]
 	if ev.Ready&eventloop.Writable != 0 && len(c.out) > 0 {
 		l.flush(c)
 	}
@@ -121,57 +117,52 @@ func (l *loop) handle(ev eventloop.Event) error {
 	if c.open && len(c.out) == 0 && ev.Ready&(eventloop.Readable|hangUp) != 0 {
 		l.receive(c, ev.Ready&hangUp != 0)
 	}
-	return nil
 }
 
 // accept takes every connection that waits.
-func (l *loop) accept(ln int) error {
+func (l *loop) accept(ln int) {
 	for {
 		fd, _, err := unix.Accept4(ln, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 		switch err {
 		case nil:
 		case unix.EAGAIN:
-			return nil
+			return
 		case unix.EINTR, unix.ECONNABORTED, unix.EPERM, unix.EPROTO, unix.ENOPROTOOPT, unix.EOPNOTSUPP,
 			unix.ENETDOWN, unix.ENETUNREACH, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENONET:
 			continue // One connection's own error; see accept(2).
 		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
 			// It stays readable: watched on, it would spin.
 			l.full = append(l.full, ln)
-			return l.events.Remove(ln)
+			l.err = cmp.Or(l.err, l.events.Remove(ln))
+			return
 		default:
-			return fmt.Errorf("accept connection: %w", err)
+			l.err = fmt.Errorf("accept connection: %w", err)
+			return
 		}
 		if l.events.Add(fd, interest, int32(fd)) != nil {
 			unix.Close(fd) // The kernel has no memory to watch it.
 			continue
 		}
-		for fd >= len(l.conns) {
-			l.conns = append(l.conns, nil)
+		if missing := fd + 1 - len(l.conns); missing > 0 {
+			l.conns = append(l.conns, make([]conn, missing)...)
 		}
-		if l.conns[fd] == nil {
-			l.conns[fd] = &conn{fd: int32(fd)}
-		}
-		l.conns[fd].open, l.conns[fd].since = true, l.now
+		l.conns[fd] = conn{fd: int32(fd), open: true, since: l.now}
 	}
 }
 
 // tick renews the date, watches listeners again that had to wait for a
 // descriptor, and ends connections whose time is over.
-func (l *loop) tick() error {
+func (l *loop) tick() {
 	l.answers.refresh(l.now)
 	for _, ln := range l.full {
-		if err := l.events.Add(ln, eventloop.Readable|eventloop.Exclusive, int32(ln)); err != nil {
-			return err
-		}
+		l.err = cmp.Or(l.err, l.events.Add(ln, eventloop.Readable|eventloop.Exclusive, int32(ln)))
 	}
 	l.full = l.full[:0]
-	for _, c := range l.conns {
-		if c != nil && c.open {
+	for i := range l.conns {
+		if c := &l.conns[i]; c.open {
 			l.checkTime(c)
 		}
 	}
-	return nil
 }
 
 // checkTime ends a connection whose client is too slow.

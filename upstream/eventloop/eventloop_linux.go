@@ -12,7 +12,10 @@
 package eventloop
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"syscall"
 	"time"
 	"unsafe"
@@ -115,6 +118,31 @@ func (l *Loop) Event(i int) Event {
 		ready |= Readable
 	}
 	return Event{Token: ev.Fd, Ready: ready}
+}
+
+// Listen opens a listening TCP socket, whose connections have TCP_NODELAY, and
+// returns its address.
+func Listen(ctx context.Context, address string) (fd int, at net.Addr, err error) {
+	var lc net.ListenConfig
+	lc.SetMultipathTCP(false)
+	ln, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return -1, nil, fmt.Errorf("listen: %w", err)
+	}
+	defer ln.Close()
+	// The duplicate is out of the Go runtime's own epoll.
+	raw, err := ln.(*net.TCPListener).SyscallConn()
+	if err == nil {
+		control := raw.Control(func(ours uintptr) { fd, err = unix.FcntlInt(ours, unix.F_DUPFD_CLOEXEC, 0) })
+		err = errors.Join(control, err)
+	}
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	}
+	if err != nil {
+		return -1, nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return fd, ln.Addr(), nil
 }
 
 // Read receives from a non-blocking socket. Zero bytes without an error is the
