@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -61,12 +60,18 @@ func newLoop(s *Server) (*loop, error) {
 	}
 	l := &loop{server: s, events: events, buf: make([]byte, readBuffer), now: time.Now()}
 	for _, fd := range s.listeners {
-		if err := events.Add(fd, eventloop.Readable|eventloop.Exclusive, int32(fd)); err != nil {
+		if err := l.watch(fd); err != nil {
 			events.Close()
 			return nil, err
 		}
 	}
 	return l, nil
+}
+
+// watch waits for connections to a listener. Its token is below 0, which tells it
+// from those.
+func (l *loop) watch(listener int) error {
+	return l.events.Add(listener, eventloop.Readable|eventloop.Exclusive, ^int32(listener))
 }
 
 // run answers until the server is closed.
@@ -100,15 +105,14 @@ func (l *loop) close() {
 }
 
 func (l *loop) handle(ev eventloop.Event) {
-	fd := int(ev.Token)
-	if fd >= len(l.conns) || !l.conns[fd].open {
-		// Otherwise closed by an earlier event of the same batch.
-		if slices.Contains(l.server.listeners, fd) {
-			l.accept(fd)
-		}
+	if ev.Token < 0 {
+		l.accept(int(^ev.Token))
 		return
 	}
-	c := &l.conns[fd]
+	c := &l.conns[ev.Token]
+	if !c.open {
+		return // Closed by an earlier event of the same batch.
+	}
 	if ev.Ready&eventloop.Writable != 0 && len(c.out) > 0 {
 		l.flush(c)
 	}
@@ -155,7 +159,7 @@ func (l *loop) accept(ln int) {
 func (l *loop) tick() {
 	l.answers.refresh(l.now)
 	for _, ln := range l.full {
-		l.err = cmp.Or(l.err, l.events.Add(ln, eventloop.Readable|eventloop.Exclusive, int32(ln)))
+		l.err = cmp.Or(l.err, l.watch(ln))
 	}
 	l.full = l.full[:0]
 	for i := range l.conns {
