@@ -22,12 +22,6 @@ const tick = 100 * time.Millisecond
 // readBuffer is shared by all connections of a loop.
 const readBuffer = 64 << 10
 
-// interest is registered once for the life of a connection; see the same name
-// in package load.
-const interest = eventloop.Readable | eventloop.Writable | unix.EPOLLRDHUP | unix.EPOLLET
-
-const hangUp = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
-
 // loop answers a share of the connections from one thread.
 type loop struct {
 	server  *Server
@@ -118,8 +112,8 @@ func (l *loop) handle(ev eventloop.Event) {
 	}
 	// What could not be read while there was something to send is still
 	// reported with the event that lets it be sent.
-	if c.open && len(c.out) == 0 && ev.Ready&(eventloop.Readable|hangUp) != 0 {
-		l.receive(c, ev.Ready&hangUp != 0)
+	if c.open && len(c.out) == 0 && ev.Ready&(eventloop.Readable|eventloop.HangUp) != 0 {
+		l.receive(c, ev.Ready&eventloop.HangUp != 0)
 	}
 }
 
@@ -143,7 +137,7 @@ func (l *loop) accept(ln int) {
 			l.err = fmt.Errorf("accept connection: %w", err)
 			return
 		}
-		if l.events.Add(fd, interest, int32(fd)) != nil {
+		if l.events.Add(fd, eventloop.Connection, int32(fd)) != nil {
 			unix.Close(fd) // The kernel has no memory to watch it.
 			continue
 		}
@@ -199,11 +193,11 @@ const maxReads = 16
 // receive reads what has arrived and answers what is complete.
 func (l *loop) receive(c *conn, hungUp bool) {
 	for range maxReads {
-		n, errno := eventloop.Read(int(c.fd), l.buf)
-		switch {
-		case errno == unix.EAGAIN:
+		n, err := eventloop.Read(int(c.fd), l.buf)
+		if err == unix.EAGAIN {
 			return
-		case errno != 0 || n == 0:
+		}
+		if err != nil {
 			l.closeConn(c)
 			return
 		}
@@ -222,7 +216,7 @@ func (l *loop) receive(c *conn, hungUp bool) {
 			return
 		}
 	}
-	if l.events.Rearm(int(c.fd), interest, c.fd) != nil {
+	if l.events.Rearm(int(c.fd), eventloop.Connection, c.fd) != nil {
 		l.closeConn(c)
 	}
 }
@@ -321,11 +315,11 @@ func (l *loop) flush(c *conn) {
 	}
 	l.out = l.out[:0]
 	for len(out) > 0 {
-		n, errno := eventloop.Write(int(c.fd), out)
-		if errno == unix.EAGAIN {
+		n, err := eventloop.Write(int(c.fd), out)
+		if err == unix.EAGAIN {
 			break
 		}
-		if errno != 0 {
+		if err != nil {
 			l.closeConn(c)
 			return
 		}

@@ -64,14 +64,6 @@ const (
 // close the socket, unless it waits for the client to say the same.
 const closing = 100 * time.Millisecond
 
-// interest is registered once for the life of a connection: edge-triggered, so
-// that no further call is needed to change it. A hang-up is asked for because
-// an edge may stand for data and the end of the stream together.
-const interest = eventloop.Readable | eventloop.Writable | unix.EPOLLRDHUP | unix.EPOLLET
-
-// hangUp are the events after which the socket has to be read to its end.
-const hangUp = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
-
 // connect opens connection i. A server that refuses is no error of the loop.
 func (l *loop) connect(i int32) {
 	c := &l.conns[i]
@@ -94,7 +86,7 @@ func (l *loop) connect(i int32) {
 		}
 	}
 	c.state = connecting
-	l.err = cmp.Or(l.err, l.events.Add(fd, interest, i))
+	l.err = cmp.Or(l.err, l.events.Add(fd, eventloop.Connection, i))
 }
 
 // refused counts one connect error an outage; the next tick tries again.
@@ -156,8 +148,8 @@ func (l *loop) handle(ev eventloop.Event) {
 	case c.state == sending && ev.Ready&eventloop.Writable != 0:
 		l.send(i)
 	}
-	if c.state >= idle && (c.unread || ev.Ready&(eventloop.Readable|hangUp) != 0) {
-		l.receive(i, ev.Ready&hangUp != 0)
+	if c.state >= idle && (c.unread || ev.Ready&(eventloop.Readable|eventloop.HangUp) != 0) {
+		l.receive(i, ev.Ready&eventloop.HangUp != 0)
 	}
 }
 
@@ -249,11 +241,7 @@ func (c *conn) write(p []byte) (n int, err error) {
 	if c.secure != nil {
 		return c.secure.write(p)
 	}
-	n, errno := eventloop.Write(int(c.fd), p)
-	if errno != 0 {
-		return n, errno
-	}
-	return n, nil
+	return eventloop.Write(int(c.fd), p)
 }
 
 // read receives into p. An error of io.EOF is the end of the stream, EAGAIN says
@@ -262,14 +250,7 @@ func (c *conn) read(p []byte) (n int, err error) {
 	if c.secure != nil {
 		return c.secure.read(p)
 	}
-	n, errno := eventloop.Read(int(c.fd), p)
-	switch {
-	case errno != 0:
-		return 0, errno
-	case n == 0:
-		return 0, io.EOF
-	}
-	return n, nil
+	return eventloop.Read(int(c.fd), p)
 }
 
 // sendFailed reacts to a connection that takes no more of a request. The server
@@ -316,7 +297,7 @@ func (l *loop) receive(i int32, hungUp bool) {
 		}
 	}
 	c.unread = true
-	l.err = cmp.Or(l.err, l.events.Rearm(int(c.fd), interest, i))
+	l.err = cmp.Or(l.err, l.events.Rearm(int(c.fd), eventloop.Connection, i))
 }
 
 // parse reads the bytes of a response and, when that is complete, sends the next

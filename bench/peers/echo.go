@@ -74,14 +74,13 @@ func acceptBare(events *eventloop.Loop, listening int) error {
 }
 
 func answerBare(fd int, buf, answer []byte) {
-	n, errno := eventloop.Read(fd, buf)
-	switch {
-	case errno == unix.EAGAIN:
-	case n == 0 || errno != 0:
-		unix.Close(fd)
-	default:
+	switch _, err := eventloop.Read(fd, buf); err {
+	case unix.EAGAIN:
+	case nil:
 		// So short an answer always fits into an idle socket.
 		_, _ = eventloop.Write(fd, answer)
+	default:
+		unix.Close(fd)
 	}
 }
 
