@@ -123,7 +123,7 @@ func (w *worker) serveAll() error {
 	}
 	handlers := map[string]http.Handler{w.conf.data: w.dataHandler()}
 	if w.server != nil {
-		handlers[w.conf.metrics] = cached(w.faults.MetricsEvery, relay(w.server.MetricsURL(), func(resp *http.Response) error {
+		handlers[w.conf.metrics] = cached(w.faults.MetricsEvery, relay(w.server.MetricsURL, func(resp *http.Response) error {
 			resp.Header.Set("Server", "openresty")
 			return nil
 		}))
@@ -203,7 +203,7 @@ func (w *worker) dataHandler() http.Handler {
 	if w.server == nil {
 		return noRoute
 	}
-	serve := w.renamed(w.server.URL(), func(resp *http.Response) error {
+	serve := w.renamed(w.server.URL, func(resp *http.Response) error {
 		if !isV3(w.conf.version) {
 			quotaV2(resp)
 		}

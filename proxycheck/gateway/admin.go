@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"armrepro/proxycheck/etcdhttp"
 )
 
 const (
@@ -94,41 +96,41 @@ func (a *admin) route(r *http.Request, id string, value object) (status int, ans
 	case r.Method == http.MethodPut:
 		return a.put(ctx, id, value)
 	case r.Method == http.MethodGet && id == "":
-		return a.list(ctx)
+		all, err := a.read(ctx, a.store.all())
+		return http.StatusOK, object{"list": all, "total": len(all)}, err
+	case r.Method == http.MethodGet && validID(id):
+		found, err := a.read(ctx, a.store.one(id))
+		if err != nil {
+			return 0, nil, err
+		}
+		if len(found) > 0 {
+			return http.StatusOK, found[0], nil
+		}
+	case r.Method == http.MethodDelete && validID(id):
+		found, err := a.store.remove(ctx, id)
+		if err != nil || found {
+			return http.StatusOK, object{"deleted": "1", "key": a.store.prefix + id}, err
+		}
 	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
 		return http.StatusNotFound, object{"error_msg": "not found"}, nil
-	case !validID(id):
-		return http.StatusNotFound, keyNotFound, nil
-	case r.Method == http.MethodDelete:
-		found, err := a.store.remove(ctx, id)
-		if !found {
-			return http.StatusNotFound, keyNotFound, err
-		}
-		return http.StatusOK, object{"deleted": "1", "key": a.store.prefix + id}, nil
 	}
-	s, found, err := a.read(ctx, id)
-	if !found {
-		return http.StatusNotFound, keyNotFound, err
-	}
-	return http.StatusOK, s, nil
+	return http.StatusNotFound, object{"message": "Key not found"}, nil
 }
-
-var keyNotFound = object{"message": "Key not found"}
 
 func (a *admin) put(ctx context.Context, id string, value object) (status int, answer any, err error) {
 	if err := checkRoute(value, id); err != nil {
 		return http.StatusBadRequest, object{"error_msg": err.Error()}, nil
 	}
-	before, found, err := a.read(ctx, id)
+	before, err := a.read(ctx, a.store.one(id))
 	if err != nil {
 		return 0, nil, err
 	}
 	now := time.Now().Unix()
 	value["create_time"], value["update_time"] = now, now
 	status = http.StatusCreated
-	if found {
+	if len(before) > 0 {
 		status = http.StatusOK
-		if created := before.Value["create_time"]; created != nil {
+		if created := before[0].Value["create_time"]; created != nil {
 			value["create_time"] = created
 		}
 	}
@@ -167,31 +169,17 @@ type stored struct {
 	ModifiedIndex int64  `json:"modifiedIndex"`
 }
 
-func (a *admin) list(ctx context.Context) (status int, answer any, err error) {
-	kvs, _, err := a.store.list(ctx)
-	all := []stored{}
+// read returns the routes in r. APISIX keeps placeholders beside them, which are
+// none.
+func (a *admin) read(ctx context.Context, r etcdhttp.Range) ([]stored, error) {
+	kvs, _, err := a.store.read(ctx, r)
+	found := []stored{}
 	for _, kv := range kvs {
-		if s, ok := decode(kv); ok {
-			all = append(all, s)
+		if value, err := parseObject(kv.Value); err == nil {
+			found = append(found, stored{string(kv.Key), value, kv.CreateRevision, kv.ModRevision})
 		}
 	}
-	return http.StatusOK, object{"list": all, "total": len(all)}, err
-}
-
-// read returns the route id from etcd.
-func (a *admin) read(ctx context.Context, id string) (s stored, found bool, err error) {
-	kv, found, err := a.store.get(ctx, id)
-	if found {
-		s, found = decode(kv)
-	}
-	return s, found, err
-}
-
-// decode reads a route from etcd. APISIX keeps placeholders beside them, which
-// are none.
-func decode(kv kv) (stored, bool) {
-	value, err := parseObject(kv.Value)
-	return stored{string(kv.Key), value, kv.CreateRevision, kv.ModRevision}, err == nil
+	return found, err
 }
 
 // Encode writes v as APISIX's JSON library does, with a line end.

@@ -29,22 +29,11 @@ type kv struct {
 	ModRevision    int64  `json:"mod_revision,string"`
 }
 
-// list returns all routes and the revision at which they were read.
-func (s *store) list(ctx context.Context) ([]kv, int64, error) {
-	return s.read(ctx, etcdhttp.Under(s.prefix))
-}
-
-// get returns the route id; ok is false if there is none.
-func (s *store) get(ctx context.Context, id string) (route kv, ok bool, err error) {
-	found, _, err := s.read(ctx, s.one(id))
-	if len(found) == 0 {
-		return kv{}, false, err
-	}
-	return found[0], true, nil
-}
-
+// one is the key of the route id, and all those of every route.
 func (s *store) one(id string) etcdhttp.Range { return etcdhttp.Range{Key: []byte(s.prefix + id)} }
+func (s *store) all() etcdhttp.Range          { return etcdhttp.Under(s.prefix) }
 
+// read returns what is in r and the revision at which it was read.
 func (s *store) read(ctx context.Context, r etcdhttp.Range) ([]kv, int64, error) {
 	var answer struct {
 		Header struct {
@@ -78,7 +67,7 @@ func (s *store) awaitChange(ctx context.Context, revision int64) error {
 	request := map[string]any{"create_request": struct {
 		etcdhttp.Range
 		StartRevision int64 `json:"start_revision"`
-	}{etcdhttp.Under(s.prefix), revision + 1}}
+	}{s.all(), revision + 1}}
 	resp, err := s.Post(ctx, "/v3/watch", request)
 	if err != nil {
 		return err

@@ -54,14 +54,16 @@ type Config struct {
 
 // Server is a running gateway.
 type Server struct {
+	// URL is the base of the data plane, such as http://127.0.0.1:9080, and
+	// AdminURL that of the Admin API, without /apisix/admin. MetricsURL is
+	// where the metrics are.
+	URL, AdminURL, MetricsURL string
+
 	cfg       Config
 	routes    *routes
 	data      *dataPlane
 	admin     *admin
 	servers   []*http.Server
-	dataURL   string
-	adminURL  string
-	promURL   string
 	errs      chan error
 	cancel    context.CancelFunc
 	following sync.WaitGroup
@@ -93,8 +95,7 @@ func newServer(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	rs := &routes{store: &store{client, cfg.Prefix + "/routes/"}, log: cfg.Logger}
-	rs.metrics = newMetrics(rs.reachable.Load)
+	rs := &routes{store: &store{client, cfg.Prefix + "/routes/"}, log: cfg.Logger, metrics: newMetrics()}
 	header := []string{Name + "/" + cfg.Version}
 	return &Server{
 		cfg:    cfg,
@@ -111,13 +112,14 @@ func (s *Server) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrEtcd, err)
 	}
-	if s.dataURL, err = s.listen(ctx, s.cfg.Listen, s.data); err != nil {
+	if s.URL, err = s.listen(ctx, s.cfg.Listen, s.data); err != nil {
 		return err
 	}
-	if s.promURL, err = s.listen(ctx, s.cfg.PrometheusListen, s.routes.metrics.handler(s.data.server)); err != nil {
+	if s.MetricsURL, err = s.listen(ctx, s.cfg.PrometheusListen, s.routes.metrics.handler(s.data.server)); err != nil {
 		return err
 	}
-	if s.adminURL, err = s.listen(ctx, s.cfg.AdminListen, s.admin); err != nil {
+	s.MetricsURL += metricsPath
+	if s.AdminURL, err = s.listen(ctx, s.cfg.AdminListen, s.admin); err != nil {
 		return err
 	}
 	following, cancel := context.WithCancel(context.Background())
@@ -159,15 +161,6 @@ func (w debugWriter) Write(b []byte) (int, error) {
 	w.Debug().Msg(strings.TrimSpace(string(b)))
 	return len(b), nil
 }
-
-// URL is the base of the data plane, such as http://127.0.0.1:9080.
-func (s *Server) URL() string { return s.dataURL }
-
-// AdminURL is the base of the Admin API, without /apisix/admin.
-func (s *Server) AdminURL() string { return s.adminURL }
-
-// MetricsURL is where the metrics are.
-func (s *Server) MetricsURL() string { return s.promURL + metricsPath }
 
 // Err delivers at most one error: the gateway has ended by itself. It is never
 // closed.

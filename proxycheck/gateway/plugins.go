@@ -80,6 +80,7 @@ type metrics struct {
 	status    *prometheus.CounterVec
 	bandwidth *prometheus.CounterVec
 	latency   *prometheus.HistogramVec
+	reachable prometheus.Gauge
 }
 
 // series are the metrics of one route and node.
@@ -91,7 +92,7 @@ type series struct {
 	codes  sync.Map
 }
 
-func newMetrics(reachable func() bool) *metrics {
+func newMetrics() *metrics {
 	route := []string{"route", "service", "consumer", "node"}
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
@@ -108,17 +109,12 @@ func newMetrics(reachable func() bool) *metrics {
 			Help:    "Request latency in milliseconds per service",
 			Buckets: latencyBuckets,
 		}, append([]string{"type"}, route...)),
+		reachable: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "apisix_etcd_reachable",
+			Help: "Whether etcd answers: 0 is no",
+		}),
 	}
-	up := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "apisix_etcd_reachable",
-		Help: "Whether etcd answers: 0 is no",
-	}, func() float64 {
-		if reachable() {
-			return 1
-		}
-		return 0
-	})
-	m.registry.MustRegister(m.status, m.bandwidth, m.latency, up)
+	m.registry.MustRegister(m.status, m.bandwidth, m.latency, m.reachable)
 	return m
 }
 

@@ -72,22 +72,21 @@ func newTable(routes map[string]*route) *table {
 
 // routes keeps the table in step with etcd.
 type routes struct {
-	store     *store
-	log       zerolog.Logger
-	metrics   *metrics
-	table     atomic.Pointer[table]
-	reachable atomic.Bool
+	store   *store
+	log     zerolog.Logger
+	metrics *metrics
+	table   atomic.Pointer[table]
 	// byID is used by one goroutine only.
 	byID map[string]*route
 }
 
 // load reads every route and returns the revision at which it did.
 func (s *routes) load(ctx context.Context) (int64, error) {
-	kvs, revision, err := s.store.list(ctx)
-	s.reachable.Store(err == nil)
+	kvs, revision, err := s.store.read(ctx, s.store.all())
 	if err != nil {
 		return 0, err
 	}
+	s.metrics.reachable.Set(1)
 	byID := map[string]*route{}
 	for _, kv := range kvs {
 		id := strings.TrimPrefix(string(kv.Key), s.store.prefix)
@@ -114,7 +113,7 @@ func (s *routes) follow(ctx context.Context, revision int64) {
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		s.reachable.Store(false)
+		s.metrics.reachable.Set(0)
 		s.log.Warn().Err(err).Msg("lost etcd; the routes stay as they are")
 		for err != nil && ctx.Err() == nil {
 			select {
