@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"mime"
 	"mime/multipart"
 	"net/http"
 	"net/url"
@@ -48,7 +46,7 @@ func (a *answers) appendAnswer(out []byte, r *request, body []byte, peer string)
 	if isAnything(r.target) {
 		return a.appendWhole(out, 200, "application/json", anything(r, body, peer), r)
 	}
-	if !r.http10 && r.keepAlive() && string(r.method) != "HEAD" {
+	if !r.HTTP10 && r.KeepAlive() && string(r.method) != "HEAD" {
 		return append(out, a.hello...)
 	}
 	return a.appendWhole(out, 200, "text/plain", []byte(Body), r)
@@ -62,13 +60,13 @@ func (a *answers) appendError(out []byte, status int) []byte {
 	if status == http.StatusMethodNotAllowed {
 		contentType += "\r\nAllow: " + allowed
 	}
-	return a.appendWhole(out, status, contentType, body, &request{closes: true})
+	return a.appendWhole(out, status, contentType, body, &request{Framing: http1.Framing{Closes: true}})
 }
 
 // appendWhole appends an answer with a Content-Length, which HTTP/1.0 needs.
 func (a *answers) appendWhole(out []byte, status int, contentType string, body []byte, r *request) []byte {
 	connection := "close"
-	if r.keepAlive() {
+	if r.KeepAlive() {
 		connection = "keep-alive"
 	}
 	out = fmt.Appendf(out, "HTTP/1.1 %d %s\r\nServer: %s\r\nDate: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: %s\r\n\r\n",
@@ -118,7 +116,7 @@ func anything(r *request, body []byte, peer string) []byte {
 	if u, err := url.ParseRequestURI(string(r.target)); err == nil {
 		a.Args = flat(u.Query())
 	}
-	a.readBody(header.Get("Content-Type"), body)
+	a.readBody(header, body)
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetIndent("", "  ")
@@ -141,19 +139,31 @@ func readHeader(lines []byte) http.Header {
 }
 
 // readBody tells forms, files and JSON apart by the content type.
-func (a *anythingAnswer) readBody(contentType string, body []byte) {
-	kind, params, err := mime.ParseMediaType(contentType)
-	if err == nil && kind == "application/x-www-form-urlencoded" {
-		if form, err := url.ParseQuery(string(body)); err == nil {
-			a.Form = flat(form)
-			return
+func (a *anythingAnswer) readBody(header http.Header, body []byte) {
+	// POST is the method whose form net/http reads.
+	r := http.Request{Method: http.MethodPost, Header: header, Body: io.NopCloser(bytes.NewReader(body))}
+	if r.ParseForm() == nil && len(r.PostForm) > 0 {
+		a.Form = flat(r.PostForm)
+	} else if r.ParseMultipartForm(maxBody) == nil {
+		a.Form, a.Files = flat(r.MultipartForm.Value), flat(contents(r.MultipartForm.File))
+	} else {
+		a.Data, a.JSON = text(body), readJSON(body)
+	}
+}
+
+// contents are the files' contents, which are in memory.
+func contents(files map[string][]*multipart.FileHeader) map[string][]string {
+	out := map[string][]string{}
+	for name, headers := range files {
+		for _, h := range headers {
+			var content []byte
+			if f, err := h.Open(); err == nil {
+				content, _ = io.ReadAll(f)
+			}
+			out[name] = append(out[name], text(content))
 		}
 	}
-	if err == nil && kind == "multipart/form-data" && a.readParts(body, params["boundary"]) {
-		return
-	}
-	a.Data = text(body)
-	a.JSON = readJSON(body)
+	return out
 }
 
 // text is body as a JSON string can hold it: what isn't UTF-8 as a data URL.
@@ -176,36 +186,9 @@ func readJSON(body []byte) any {
 	return v
 }
 
-// readParts reads a multipart form; false if it is none.
-func (a *anythingAnswer) readParts(body []byte, boundary string) bool {
-	parts := multipart.NewReader(bytes.NewReader(body), boundary)
-	form, files := url.Values{}, url.Values{}
-	for {
-		part, err := parts.NextPart()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return false
-		}
-		content, err := io.ReadAll(part)
-		if err != nil {
-			return false
-		}
-		if part.FileName() != "" {
-			files.Add(part.FormName(), text(content))
-		} else {
-			form.Add(part.FormName(), text(content))
-		}
-	}
-	maps.Copy(a.Form, flat(form))
-	maps.Copy(a.Files, flat(files))
-	return true
-}
-
 // flat gives a name with one value that value, and one with several a list, as
 // httpbin does.
-func flat(values url.Values) map[string]any {
+func flat(values map[string][]string) map[string]any {
 	out := map[string]any{}
 	for name, v := range values {
 		if len(v) == 1 {

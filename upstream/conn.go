@@ -36,41 +36,33 @@ type pending struct {
 	request request
 	body    []byte
 	// size is how much of the body has arrived.
-	size   uint64
-	chunks http1.Chunked
+	size  int
+	parts http1.Body
 }
 
 // newPending copies the head, which lies in a shared buffer.
 func newPending(head []byte) *pending {
 	r, _, _ := parseRequest(bytes.Clone(head))
-	return &pending{request: r}
+	p := &pending{request: r}
+	p.parts.Begin(&r.Framing)
+	return p
 }
 
 // read takes a part of the body from data. Only a body that is going to be
 // echoed is kept.
 func (p *pending) read(data []byte) (used int, done bool, status int) {
-	if !p.request.chunked {
-		n := int(min(p.request.length-p.size, uint64(len(data))))
-		p.add(data[:n])
-		return n, p.size == p.request.length, 0
-	}
 	for used < len(data) && !done {
-		payload, n, last, err := p.chunks.Next(data[used:])
+		payload, n, last, err := p.parts.Next(data[used:])
 		if err != nil {
 			return used, false, 400
 		}
-		p.add(payload)
-		if p.size > maxBody {
+		if p.size += len(payload); p.size > maxBody {
 			return used, false, 413
+		}
+		if isAnything(p.request.target) {
+			p.body = append(p.body, payload...)
 		}
 		used, done = used+n, last
 	}
 	return used, done, 0
-}
-
-func (p *pending) add(b []byte) {
-	p.size += uint64(len(b))
-	if isAnything(p.request.target) {
-		p.body = append(p.body, b...)
-	}
 }

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -21,20 +22,13 @@ const tick = 100 * time.Millisecond
 // readBuffer is shared by all connections of a loop.
 const readBuffer = 64 << 10
 
-// interest is registered once for the life of a connection; see the same name
-// in package load.
-const interest = eventloop.Readable | eventloop.Writable | unix.EPOLLRDHUP | unix.EPOLLET
-
-const hangUp = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
-
 // loop answers a share of the connections from one thread.
 type loop struct {
 	server  *Server
 	events  *eventloop.Loop
 	answers answers
-	// conns is indexed by descriptor. An entry is kept when its connection
-	// closes, and used again.
-	conns []*conn
+	// conns is indexed by descriptor.
+	conns []conn
 	buf   []byte
 	// out collects the answers to what one read brought.
 	out []byte
@@ -42,6 +36,8 @@ type loop struct {
 	// full holds listeners that are not watched because no descriptor was
 	// left for a further connection.
 	full []int
+	// err is what ends the loop, if anything does.
+	err error
 	// answered counts the answers that were handed to the kernel whole.
 	answered uint64
 	// published is answered for other threads, as of the last round. Its cache
@@ -58,7 +54,7 @@ func newLoop(s *Server) (*loop, error) {
 	}
 	l := &loop{server: s, events: events, buf: make([]byte, readBuffer), now: time.Now()}
 	for _, fd := range s.listeners {
-		if err := events.Add(fd, eventloop.Readable|eventloop.Exclusive, int32(fd)); err != nil {
+		if err := l.watch(fd); err != nil {
 			events.Close()
 			return nil, err
 		}
@@ -66,112 +62,105 @@ func newLoop(s *Server) (*loop, error) {
 	return l, nil
 }
 
+// watch waits for connections to a listener. Its token is below 0, which tells it
+// from those.
+func (l *loop) watch(listener int) error {
+	return l.events.Add(listener, eventloop.Readable|eventloop.Exclusive, ^int32(listener))
+}
+
 // run answers until the server is closed.
 func (l *loop) run() error {
 	l.answers.refresh(l.now)
 	next := l.now.Add(tick)
-	for !l.server.stop.Load() {
+	for l.err == nil && !l.server.stop.Load() {
 		n, err := l.events.Wait(tick)
-		if err != nil {
-			return err
-		}
+		l.err = err
 		l.now = time.Now()
 		for i := range n {
-			if err := l.handle(l.events.Event(i)); err != nil {
-				return err
-			}
+			l.handle(l.events.Event(i))
 		}
 		l.published.Store(l.answered)
 		if l.now.After(next) {
 			next = l.now.Add(tick)
-			if err := l.tick(); err != nil {
-				return err
-			}
+			l.tick()
 		}
 	}
-	return nil
+	return l.err
 }
 
 // close closes every connection and the epoll instance.
 func (l *loop) close() {
-	for _, c := range l.conns {
-		if c != nil && c.open {
-			unix.Close(int(c.fd))
+	for i := range l.conns {
+		if l.conns[i].open {
+			unix.Close(i)
 		}
 	}
 	l.events.Close()
 }
 
-func (l *loop) handle(ev eventloop.Event) error {
-	fd := int(ev.Token)
-	if fd >= len(l.conns) || l.conns[fd] == nil || !l.conns[fd].open {
-		for _, ln := range l.server.listeners {
-			if ln == fd {
-				return l.accept(fd)
-			}
-		}
-		return nil // Closed by an earlier event of the same batch.
+func (l *loop) handle(ev eventloop.Event) {
+	if ev.Token < 0 {
+		l.accept(int(^ev.Token))
+		return
 	}
-	c := l.conns[fd]
+	c := &l.conns[ev.Token]
+	if !c.open {
+		return // Closed by an earlier event of the same batch.
+	}
 	if ev.Ready&eventloop.Writable != 0 && len(c.out) > 0 {
 		l.flush(c)
 	}
 	// What could not be read while there was something to send is still
 	// reported with the event that lets it be sent.
-	if c.open && len(c.out) == 0 && ev.Ready&(eventloop.Readable|hangUp) != 0 {
-		l.receive(c, ev.Ready&hangUp != 0)
+	if c.open && len(c.out) == 0 && ev.Ready&(eventloop.Readable|eventloop.HangUp) != 0 {
+		l.receive(c, ev.Ready&eventloop.HangUp != 0)
 	}
-	return nil
 }
 
 // accept takes every connection that waits.
-func (l *loop) accept(ln int) error {
+func (l *loop) accept(ln int) {
 	for {
 		fd, _, err := unix.Accept4(ln, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 		switch err {
 		case nil:
 		case unix.EAGAIN:
-			return nil
+			return
 		case unix.EINTR, unix.ECONNABORTED, unix.EPERM, unix.EPROTO, unix.ENOPROTOOPT, unix.EOPNOTSUPP,
 			unix.ENETDOWN, unix.ENETUNREACH, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENONET:
 			continue // One connection's own error; see accept(2).
 		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
 			// It stays readable: watched on, it would spin.
 			l.full = append(l.full, ln)
-			return l.events.Remove(ln)
+			l.err = cmp.Or(l.err, l.events.Remove(ln))
+			return
 		default:
-			return fmt.Errorf("accept connection: %w", err)
+			l.err = fmt.Errorf("accept connection: %w", err)
+			return
 		}
-		if l.events.Add(fd, interest, int32(fd)) != nil {
+		if l.events.Add(fd, eventloop.Connection, int32(fd)) != nil {
 			unix.Close(fd) // The kernel has no memory to watch it.
 			continue
 		}
-		for fd >= len(l.conns) {
-			l.conns = append(l.conns, nil)
+		if missing := fd + 1 - len(l.conns); missing > 0 {
+			l.conns = append(l.conns, make([]conn, missing)...)
 		}
-		if l.conns[fd] == nil {
-			l.conns[fd] = &conn{fd: int32(fd)}
-		}
-		l.conns[fd].open, l.conns[fd].since = true, l.now
+		l.conns[fd] = conn{fd: int32(fd), open: true, since: l.now}
 	}
 }
 
 // tick renews the date, watches listeners again that had to wait for a
 // descriptor, and ends connections whose time is over.
-func (l *loop) tick() error {
+func (l *loop) tick() {
 	l.answers.refresh(l.now)
 	for _, ln := range l.full {
-		if err := l.events.Add(ln, eventloop.Readable|eventloop.Exclusive, int32(ln)); err != nil {
-			return err
-		}
+		l.err = cmp.Or(l.err, l.watch(ln))
 	}
 	l.full = l.full[:0]
-	for _, c := range l.conns {
-		if c != nil && c.open {
+	for i := range l.conns {
+		if c := &l.conns[i]; c.open {
 			l.checkTime(c)
 		}
 	}
-	return nil
 }
 
 // checkTime ends a connection whose client is too slow.
@@ -204,11 +193,11 @@ const maxReads = 16
 // receive reads what has arrived and answers what is complete.
 func (l *loop) receive(c *conn, hungUp bool) {
 	for range maxReads {
-		n, errno := eventloop.Read(int(c.fd), l.buf)
-		switch {
-		case errno == unix.EAGAIN:
+		n, err := eventloop.Read(int(c.fd), l.buf)
+		if err == unix.EAGAIN {
 			return
-		case errno != 0 || n == 0:
+		}
+		if err != nil {
 			l.closeConn(c)
 			return
 		}
@@ -227,7 +216,7 @@ func (l *loop) receive(c *conn, hungUp bool) {
 			return
 		}
 	}
-	if l.events.Rearm(int(c.fd), interest, c.fd) != nil {
+	if l.events.Rearm(int(c.fd), eventloop.Connection, c.fd) != nil {
 		l.closeConn(c)
 	}
 }
@@ -285,7 +274,7 @@ func (l *loop) processOne(c *conn, data []byte) int {
 		return len(data)
 	case used == 0:
 		return 0
-	case r.chunked || r.length > 0:
+	case r.Chunked || r.Length > 0:
 		c.pending = newPending(data[:used])
 		if r.expects {
 			l.out = append(l.out, "HTTP/1.1 100 Continue\r\n\r\n"...)
@@ -305,7 +294,7 @@ func (l *loop) answer(c *conn, r *request, body []byte) {
 	if len(body) > 0 {
 		l.now = time.Now() // Echoing a large one takes a while.
 	}
-	c.closing = !r.keepAlive()
+	c.closing = !r.KeepAlive()
 	c.since = l.now
 	c.unsent++
 }
@@ -326,11 +315,11 @@ func (l *loop) flush(c *conn) {
 	}
 	l.out = l.out[:0]
 	for len(out) > 0 {
-		n, errno := eventloop.Write(int(c.fd), out)
-		if errno == unix.EAGAIN {
+		n, err := eventloop.Write(int(c.fd), out)
+		if err == unix.EAGAIN {
 			break
 		}
-		if errno != 0 {
+		if err != nil {
 			l.closeConn(c)
 			return
 		}

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"regexp"
 
 	"armrepro/upstream/http1"
 )
@@ -16,38 +17,27 @@ const (
 // request is the head of a request. It refers to the bytes that it was read
 // from.
 type request struct {
-	method []byte
-	target []byte
-	header []byte
-	length uint64
-
-	http10    bool
-	closes    bool
-	keeps     bool
-	hasHost   bool
-	hasLength bool
-	chunked   bool
-	expects   bool
+	http1.Framing
+	method  []byte
+	target  []byte
+	header  []byte
+	hasHost bool
+	expects bool
 }
-
-// keepAlive says whether the connection stays open after the answer.
-func (r *request) keepAlive() bool { return !r.closes && (!r.http10 || r.keeps) }
 
 // parseRequest reads the head of a request that data begins with. It returns
 // how many bytes belong to it, or 0 if it is not complete; and the status to
 // refuse it with, or 0.
 func parseRequest(data []byte) (r request, used, status int) {
-	first := true
 	headerAt, returns := 0, 0
 	for {
-		end := bytes.IndexByte(data[used:], '\n')
-		if end < 0 {
+		line, n, crlf := http1.CutLine(data[used:])
+		first := used == 0
+		if n == 0 {
 			return r, 0, tooLarge(len(data), first)
 		}
-		line := data[used : used+end]
-		used += end + 1
-		if end > 0 && line[end-1] == '\r' {
-			line = line[:end-1]
+		used += n
+		if crlf {
 			returns++
 		}
 		switch {
@@ -55,7 +45,7 @@ func parseRequest(data []byte) (r request, used, status int) {
 			return r, used, tooLarge(used, first)
 		case first:
 			status = r.requestLine(line)
-			first, headerAt = false, used
+			headerAt = used
 		case len(line) == 0:
 			r.header = data[headerAt:used]
 			if bytes.Count(data[:used], []byte{'\r'}) != returns || bytes.IndexByte(r.header, 0) >= 0 {
@@ -99,8 +89,11 @@ func (r *request) requestLine(line []byte) (status int) {
 	if !ok || !ok2 || !isMethod(method) {
 		return 400
 	}
-	if status := r.version(version); status != 0 {
-		return status
+	if !r.Version(version) {
+		if anyVersion.Match(version) {
+			return 505
+		}
+		return 400
 	}
 	r.method = method
 	switch string(method) {
@@ -114,24 +107,10 @@ func (r *request) requestLine(line []byte) (status int) {
 	return 0
 }
 
+var anyVersion = regexp.MustCompile(`^HTTP/\d\.\d$`)
+
 // allowed is the Allow header for a method that is not.
 const allowed = "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS"
-
-// version reads "HTTP/1.1". A higher minor version is answered as 1.1 (RFC 9110,
-// 2.5).
-func (r *request) version(b []byte) (status int) {
-	const form = "HTTP/1.1"
-	if len(b) != len(form) || string(b[:5]) != form[:5] || b[6] != '.' || !isDigit(b[5]) || !isDigit(b[7]) {
-		return 400
-	}
-	if b[5] != '1' {
-		return 505
-	}
-	r.http10 = b[7] == '0'
-	return 0
-}
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // originForm returns the path and query of a target, which a client may also
 // send as a whole URL; and whether the target is one.
@@ -173,67 +152,37 @@ func isMethod(b []byte) bool {
 // headerLine reads the headers that decide how to go on.
 func (r *request) headerLine(line []byte) (status int) {
 	colon := bytes.IndexByte(line, ':')
-	if colon <= 0 || bytes.IndexAny(line[:colon], " \t\x00") >= 0 {
+	if colon <= 0 || bytes.IndexAny(line[:colon], " \t") >= 0 {
 		return 400
 	}
-	name, value := line[:colon], http1.TrimSpace(line[colon+1:])
-	switch len(name) {
-	case len("host"):
-		if http1.EqualFold(name, "host") {
-			if r.hasHost {
-				return 400
-			}
-			r.hasHost = true
+	name, value := line[:colon], line[colon+1:]
+	switch {
+	case http1.EqualFold(name, "host"):
+		if r.hasHost {
+			return 400
 		}
-	case len("expect"):
-		if http1.EqualFold(name, "expect") {
-			r.expects = !r.http10 && http1.EqualFold(value, "100-continue")
-		}
-	case len("connection"):
-		if http1.EqualFold(name, "connection") {
-			r.closes = r.closes || http1.HasToken(value, "close")
-			r.keeps = r.keeps || http1.HasToken(value, "keep-alive")
-		}
-	case len("content-length"):
-		if http1.EqualFold(name, "content-length") {
-			return r.contentLength(value)
-		}
-	case len("transfer-encoding"):
-		if http1.EqualFold(name, "transfer-encoding") {
-			return r.transferEncoding(value)
+		r.hasHost = true
+	case http1.EqualFold(name, "expect"):
+		r.expects = !r.HTTP10 && http1.EqualFold(http1.TrimSpace(value), "100-continue")
+	default:
+		switch _, err := r.Field(name, value); {
+		case err == http1.ErrCoding && !r.Chunked:
+			return 501
+		case err != nil:
+			return 400
 		}
 	}
-	return 0
-}
-
-func (r *request) contentLength(value []byte) (status int) {
-	n, ok := http1.ParseLength(value)
-	if !ok || r.hasLength && n != r.length {
-		return 400
-	}
-	r.hasLength, r.length = true, n
-	return 0
-}
-
-func (r *request) transferEncoding(value []byte) (status int) {
-	if r.chunked {
-		return 400
-	}
-	if !http1.EqualFold(value, "chunked") {
-		return 501
-	}
-	r.chunked = true
 	return 0
 }
 
 // check looks at the head as a whole.
 func (r *request) check() (status int) {
 	switch {
-	case !r.hasHost && !r.http10,
-		r.chunked && (r.hasLength || r.http10):
+	case !r.hasHost && !r.HTTP10,
+		r.Chunked && (r.HasLength || r.HTTP10):
 		// A length told twice is how requests are smuggled.
 		return 400
-	case r.length > maxBody:
+	case r.Length > maxBody:
 		return 413
 	}
 	return 0

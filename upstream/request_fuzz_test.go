@@ -60,14 +60,14 @@ func ourRequest(text []byte) (parsed, bool) {
 	if status != 0 || used == 0 {
 		return parsed{}, false
 	}
-	p := parsed{method: string(r.method), target: string(r.target), keepAlive: r.keepAlive(), used: used}
-	if !r.chunked && r.length == 0 {
+	p := parsed{method: string(r.method), target: string(r.target), keepAlive: r.KeepAlive(), used: used}
+	if !r.Chunked && r.Length == 0 {
 		return p, true
 	}
 	body := newPending(text[:used])
 	n, done, status := body.read(text[used:])
 	p.used += n
-	p.body = int(body.size)
+	p.body = body.size
 	return p, done && status == 0
 }
 

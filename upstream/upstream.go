@@ -6,15 +6,16 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"armrepro/upstream/eventloop"
 )
 
 // Body is what every path but /anything/* answers.
@@ -68,15 +69,16 @@ func start(ctx context.Context, cfg Config, t timeouts) (*Server, error) {
 	if len(cfg.Listen) == 0 {
 		return nil, errors.New("listen: no address given")
 	}
-	loops := cfg.Loops
-	if loops == 0 {
-		loops = 1
-	}
+	loops := cmp.Or(cfg.Loops, 1)
 	s := &Server{timeouts: t, errs: make(chan error, loops)}
+	// All loops share a socket: with one each (SO_REUSEPORT) a second server on
+	// the same port would go unnoticed.
 	for _, address := range cfg.Listen {
-		if err := s.listen(ctx, address); err != nil {
+		fd, at, err := eventloop.Listen(ctx, address)
+		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
+		s.listeners, s.addrs = append(s.listeners, fd), append(s.addrs, at.String())
 	}
 	for range loops {
 		l, err := newLoop(s)
@@ -93,44 +95,6 @@ func start(ctx context.Context, cfg Config, t timeouts) (*Server, error) {
 		})
 	}
 	return s, nil
-}
-
-// listen opens one listening socket. All loops share it: with a socket each
-// (SO_REUSEPORT) a second server on the same port would go unnoticed.
-func (s *Server) listen(ctx context.Context, address string) error {
-	var lc net.ListenConfig
-	lc.SetMultipathTCP(false)
-	ln, err := lc.Listen(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	defer ln.Close()
-	tcp, ok := ln.(*net.TCPListener)
-	if !ok {
-		return fmt.Errorf("listen on %s: not a TCP address", address)
-	}
-	// The duplicate is out of the Go runtime's own epoll.
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", address, err)
-	}
-	var (
-		fd    int
-		dupes error
-	)
-	err = raw.Control(func(ours uintptr) {
-		fd, dupes = unix.FcntlInt(ours, unix.F_DUPFD_CLOEXEC, 0)
-	})
-	if err := errors.Join(err, dupes); err != nil {
-		return fmt.Errorf("listen on %s: %w", address, err)
-	}
-	// Connections inherit it.
-	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
-		return fmt.Errorf("listen on %s: set TCP_NODELAY: %w", address, err)
-	}
-	s.addrs = append(s.addrs, ln.Addr().String())
-	s.listeners = append(s.listeners, fd)
-	return nil
 }
 
 // Addrs are the addresses that it listens on, in Config's order.

@@ -142,13 +142,12 @@ func (o *loadOptions) generate(ctx context.Context, cfg load.Config, stdout, std
 	// Its loops block without telling the scheduler: each keeps one of these,
 	// and a collection would wait for them. See package eventloop.
 	runtime.GOMAXPROCS(cfg.Threads + 1)
-	if !cfg.Secure() {
-		debug.SetGCPercent(-1)
-	}
-
 	runner, err := load.New(ctx, cfg)
 	if err != nil {
 		return err
+	}
+	if !runner.Secure() {
+		debug.SetGCPercent(-1)
 	}
 	// Opened before the load, so a bad name does not cost a measurement.
 	hdr, err := openOut("--hdr", o.hdr, true)

@@ -152,6 +152,6 @@ func runGateway(ctx context.Context, cfg gateway.Config) error {
 	if err != nil {
 		return proxycheck.ExplainListen(err, "--listen, --admin-listen or --prometheus-listen", cfg.Listen, cfg.AdminListen, cfg.PrometheusListen)
 	}
-	log.Info().Str("listen", s.URL()).Str("admin", s.AdminURL()).Str("metrics", s.MetricsURL()).Msg("gateway ready")
+	log.Info().Str("listen", s.URL).Str("admin", s.AdminURL).Str("metrics", s.MetricsURL).Msg("gateway ready")
 	return serve(ctx, s)
 }

@@ -59,11 +59,11 @@ var broken = []struct {
 		c.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000001\r\n")
 		c.drain()
 	}},
-	{name: "length overflows", cause: errLength, misbehave: func(c *session) {
+	{name: "length overflows", cause: http1.ErrLength, misbehave: func(c *session) {
 		c.send("HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551626\r\n\r\n1234567890")
 		c.drain()
 	}},
-	{name: "two lengths", cause: errTwoLengths, misbehave: func(c *session) {
+	{name: "two lengths", cause: http1.ErrTwoLengths, misbehave: func(c *session) {
 		c.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\nContent-Length: 11\r\n\r\n1234567890")
 		c.drain()
 	}},

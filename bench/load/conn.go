@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,11 +14,11 @@ import (
 )
 
 // conn is one connection. In a closed loop its next request goes out when the
-// answer to the last one is complete; at a fixed rate, when one is due.
+// response to the last one is complete; at a fixed rate, when one is due.
 type conn struct {
 	fd    int32
 	state connState
-	// answered says that the connection has carried an answer already, so
+	// answered says that the connection has carried a response already, so
 	// that the server may have closed it between two requests.
 	answered bool
 	// late says that the current request has been counted as a timeout.
@@ -50,51 +51,42 @@ const (
 	connecting
 	// shaking is TLS's handshake, a part of connecting.
 	shaking
-	// idle waits until a request is due.
+	// leaving is when the server has announced the end instead of a response,
+	// and what it does with its socket tells why.
+	leaving
+	// idle waits until a request is due. From here on there may be data.
 	idle
 	sending
 	waiting
-	// leaving is when the server has announced the end instead of an answer,
-	// and what it does with its socket tells why.
-	leaving
 )
 
 // closing is how long after announcing the end of the stream a server takes to
 // close the socket, unless it waits for the client to say the same.
 const closing = 100 * time.Millisecond
 
-// interest is registered once for the life of a connection: edge-triggered, so
-// that no further call is needed to change it. A hang-up is asked for because
-// an edge may stand for data and the end of the stream together.
-const interest = eventloop.Readable | eventloop.Writable | unix.EPOLLRDHUP | unix.EPOLLET
-
-// hangUp are the events after which the socket has to be read to its end.
-const hangUp = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
-
 // connect opens connection i. A server that refuses is no error of the loop.
-func (l *loop) connect(i int32) error {
+func (l *loop) connect(i int32) {
 	c := &l.conns[i]
-	*c = conn{fd: -1, queued: c.queued, down: c.down, start: l.now(), due: c.due, parser: parser{bodiless: c.parser.bodiless}}
+	c.parser.reset()
+	*c = conn{fd: -1, queued: c.queued, down: c.down, start: l.now(), due: c.due, parser: c.parser}
 	fd, err := unix.Socket(l.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("create socket: %w", err)
+		l.err = fmt.Errorf("create socket: %w", err)
+		return
 	}
 	c.fd = int32(fd)
 	if err := unix.Connect(fd, l.address); err != nil && err != unix.EINPROGRESS {
 		l.refused(c, err)
-		return nil
+		return
 	}
 	if l.family != unix.AF_UNIX {
-		// As wrk does; requests are small and answers are waited for.
+		// As wrk does; requests are small and responses are waited for.
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
-			return fmt.Errorf("set TCP_NODELAY: %w", err)
+			l.err = fmt.Errorf("set TCP_NODELAY: %w", err)
 		}
 	}
-	if err := l.events.Add(fd, interest, i); err != nil {
-		return err
-	}
 	c.state = connecting
-	return nil
+	l.err = cmp.Or(l.err, l.events.Add(fd, eventloop.Connection, i))
 }
 
 // refused counts one connect error an outage; the next tick tries again.
@@ -118,115 +110,129 @@ func (c *conn) close() {
 }
 
 // reopen closes connection i and connects it again.
-func (l *loop) reopen(i int32) error {
+func (l *loop) reopen(i int32) {
 	l.conns[i].close()
-	return l.connect(i)
+	l.connect(i)
+}
+
+// renew reopens a connection that the server has ended as it may.
+func (l *loop) renew(i int32) {
+	l.reopened++
+	l.reopen(i)
+}
+
+// lose reopens a connection on which an error of kind k has cost its request, if
+// it had one.
+func (l *loop) lose(i int32, k kind, why error) {
+	l.fail(k, why, l.now())
+	l.conns[i].due = noRequest
+	l.reopen(i)
 }
 
 // handle reacts to one event.
-func (l *loop) handle(ev eventloop.Event) error {
-	if ev.Token == timerToken {
-		return l.dispatch()
-	}
+func (l *loop) handle(ev eventloop.Event) {
 	i := ev.Token
+	if i == timerToken {
+		l.dispatch()
+		return
+	}
 	c := &l.conns[i]
-	var err error
 	switch {
 	case c.state == connecting:
-		err = l.connected(i)
+		l.connected(i)
 	case c.state == shaking:
-		err = l.shake(i)
-	case c.state == leaving:
-		return l.left(i)
+		l.shake(i)
+	case c.state == leaving && c.secure.closed():
+		// Only now it shows what was left unread.
+		l.failed(i, readError, errUnanswered)
 	case c.state == sending && ev.Ready&eventloop.Writable != 0:
-		err = l.send(i)
+		l.send(i)
 	}
-	if err != nil || c.state < idle || !c.unread && ev.Ready&(eventloop.Readable|hangUp) == 0 {
-		return err
+	if c.state >= idle && (c.unread || ev.Ready&(eventloop.Readable|eventloop.HangUp) != 0) {
+		l.receive(i, ev.Ready&eventloop.HangUp != 0)
 	}
-	return l.receive(i, ev.Ready&hangUp != 0)
 }
 
 // connected finds out how connecting went and goes on to the first request.
-func (l *loop) connected(i int32) error {
+func (l *loop) connected(i int32) {
 	c := &l.conns[i]
 	errno, err := unix.GetsockoptInt(int(c.fd), unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil {
-		return fmt.Errorf("read socket error: %w", err)
+		l.err = fmt.Errorf("read socket error: %w", err)
+		return
 	}
 	config := l.runner.target.tls
 	switch why := syscall.Errno(errno); {
 	case why == 0 && config != nil:
 		c.secure, c.state = newSecure(int(c.fd), config), shaking
-		return l.shake(i)
+		l.shake(i)
 	case why == 0:
 		c.down = false
-		return l.next(i)
+		l.next(i)
 	case config == nil && isReset(why):
 		// It was accepted, and closed at once.
 		c.down = false
 		l.fail(readError, why, l.now())
-		return l.reopen(i)
+		l.reopen(i)
 	default:
 		l.refused(c, why)
-		return nil
 	}
 }
 
 // shake goes on with the handshake, as far as the server has. As in wrk, a
 // connection without TLS is none.
-func (l *loop) shake(i int32) error {
+func (l *loop) shake(i int32) {
 	c := &l.conns[i]
 	switch done, err := c.secure.shake(); {
 	case !done:
-		return nil
 	case err != nil:
 		l.refused(c, err)
-		return nil
+	default:
+		c.down = false
+		c.unread = true // The server's first records may have come with its last one of the handshake.
+		l.next(i)
 	}
-	c.down = false
-	c.unread = true // The server's first records may have come with its last one of the handshake.
-	return l.next(i)
 }
 
 // next gives a connection that is free its next request: at once in a closed
 // loop, or for one that was lost when the connection closed; otherwise when one
 // is due.
-func (l *loop) next(i int32) error {
+func (l *loop) next(i int32) {
 	c := &l.conns[i]
 	if l.schedule == nil || c.due != noRequest {
-		return l.issue(i)
+		l.issue(i)
+		return
 	}
 	c.state = idle
 	if !c.queued {
 		c.queued = true
 		l.schedule.push(i)
 	}
-	return l.dispatch()
+	l.dispatch()
 }
 
 // issue begins a request.
-func (l *loop) issue(i int32) error {
+func (l *loop) issue(i int32) {
 	c := &l.conns[i]
 	c.start = l.now()
 	c.sent = 0
-	return l.send(i)
+	l.send(i)
 }
 
 // send writes what is left of the request.
-func (l *loop) send(i int32) error {
+func (l *loop) send(i int32) {
 	c := &l.conns[i]
 	request := l.runner.target.request
 	n, err := c.write(request[c.sent:])
 	c.sent += int32(n)
 	if err != nil && err != unix.EAGAIN {
-		return l.sendFailed(i, err)
+		l.sendFailed(i, err)
+		return
 	}
 	c.state = sending
 	if err == nil && int(c.sent) == len(request) {
 		c.state = waiting
 	}
-	return nil
 }
 
 // write sends a part of p, over TLS as much as the socket takes. EAGAIN says that
@@ -235,11 +241,7 @@ func (c *conn) write(p []byte) (n int, err error) {
 	if c.secure != nil {
 		return c.secure.write(p)
 	}
-	n, errno := eventloop.Write(int(c.fd), p)
-	if errno != 0 {
-		return n, errno
-	}
-	return n, nil
+	return eventloop.Write(int(c.fd), p)
 }
 
 // read receives into p. An error of io.EOF is the end of the stream, EAGAIN says
@@ -248,29 +250,22 @@ func (c *conn) read(p []byte) (n int, err error) {
 	if c.secure != nil {
 		return c.secure.read(p)
 	}
-	n, errno := eventloop.Read(int(c.fd), p)
-	switch {
-	case errno != 0:
-		return 0, errno
-	case n == 0:
-		return 0, io.EOF
-	}
-	return n, nil
+	return eventloop.Read(int(c.fd), p)
 }
 
 // sendFailed reacts to a connection that takes no more of a request. The server
 // may have answered before it closed, having seen enough.
-func (l *loop) sendFailed(i int32, why error) error {
+func (l *loop) sendFailed(i int32, why error) {
 	c := &l.conns[i]
 	if c.sent > 0 {
 		if n, err := c.read(l.buf); err == nil {
 			l.bytes += uint64(n)
-			if open, err := l.parse(i, l.buf[:n], true); err != nil || !open {
-				return err
+			if !l.parse(i, l.buf[:n], true) {
+				return
 			}
 		}
 	}
-	return l.failed(i, writeError, why)
+	l.failed(i, writeError, why)
 }
 
 // maxReads bounds how much of a connection is read before the others have their
@@ -280,37 +275,38 @@ const maxReads = 16
 // receive reads what has arrived. Less than a full buffer means that nothing is
 // left: what comes later is an event of its own. After a hang-up it is not, so
 // then everything is read.
-func (l *loop) receive(i int32, hungUp bool) error {
+func (l *loop) receive(i int32, hungUp bool) {
 	c := &l.conns[i]
 	c.unread = false
 	for range maxReads {
 		n, err := c.read(l.buf)
 		switch {
 		case err == unix.EAGAIN:
-			return nil
+			return
 		case err == io.EOF:
-			return l.ended(i)
+			l.ended(i)
+			return
 		case err != nil:
-			return l.failed(i, readError, err)
+			l.failed(i, readError, err)
+			return
 		}
 		l.bytes += uint64(n)
 		hungUp = hungUp || c.secure != nil && c.secure.over
-		open, err := l.parse(i, l.buf[:n], hungUp)
-		if err != nil || !open || n < len(l.buf) && !hungUp {
-			return err
+		if !l.parse(i, l.buf[:n], hungUp) || n < len(l.buf) && !hungUp {
+			return
 		}
 	}
 	c.unread = true
-	return l.events.Rearm(int(c.fd), interest, i)
+	l.err = cmp.Or(l.err, l.events.Rearm(int(c.fd), eventloop.Connection, i))
 }
 
-// parse reads the bytes of an answer and, when that is complete, sends the next
+// parse reads the bytes of a response and, when that is complete, sends the next
 // request. It returns false if the connection was given up.
-func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
+func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool) {
 	c := &l.conns[i]
 	if c.state == idle {
-		l.fail(readError, errUnasked, l.now())
-		return false, l.reopen(i)
+		l.lose(i, readError, errUnasked)
+		return false
 	}
 	used, done, malformed := c.parser.feed(data)
 	if done {
@@ -318,30 +314,28 @@ func (l *loop) parse(i int32, data []byte, hungUp bool) (open bool, err error) {
 	}
 	switch {
 	case malformed != nil:
-		l.fail(readError, malformed, l.now())
-		c.due = noRequest
-		return false, l.reopen(i)
+		l.lose(i, readError, malformed)
 	case !done:
-		return true, nil
+		return true
 	case used < len(data):
-		// What follows an answer belongs to no request: the stream cannot
-		// be trusted any more, and the answer may have been longer than it
-		// said.
-		l.fail(readError, errUnasked, l.now())
-		return false, l.reopen(i)
-	case !c.parser.keepAlive || hungUp || c.state == sending:
+		// What follows a response belongs to no request: the stream cannot
+		// be trusted any more, and the response may have been longer than
+		// it said.
+		l.lose(i, readError, errUnasked)
+	case !c.parser.KeepAlive() || hungUp || c.state == sending:
 		// In the last case the server has answered without waiting for
 		// the whole request, and does not wait for the rest of it either.
-		l.reopened++
-		return false, l.reopen(i)
+		l.renew(i)
+	default:
+		c.parser.reset()
+		fd := c.fd
+		l.next(i)
+		return c.state >= idle && c.fd == fd
 	}
-	c.parser.reset()
-	fd := c.fd
-	err = l.next(i)
-	return c.state >= idle && c.fd == fd, err
+	return false
 }
 
-// completed counts an answer.
+// completed counts a response.
 func (l *loop) completed(c *conn) {
 	now := l.now()
 	if !l.runner.take(now) {
@@ -352,29 +346,19 @@ func (l *loop) completed(c *conn) {
 }
 
 // ended reacts to the end of the stream.
-func (l *loop) ended(i int32) error {
+func (l *loop) ended(i int32) {
 	c := &l.conns[i]
 	switch {
 	case c.parser.end() && (c.secure == nil || !c.secure.cut):
 		l.completed(c)
-		l.reopened++
-		return l.reopen(i)
+		l.renew(i)
 	case c.secure != nil && !c.secure.closed() && c.unanswered():
 		c.state, c.start = leaving, l.now()
-		return nil
 	case c.parser.started():
-		return l.failed(i, readError, errCutOff)
+		l.failed(i, readError, errCutOff)
+	default:
+		l.failed(i, readError, errUnanswered)
 	}
-	return l.failed(i, readError, errUnanswered)
-}
-
-// left is ended after the server has announced the end, once it has closed the
-// socket: only that shows what was left unread.
-func (l *loop) left(i int32) error {
-	if !l.conns[i].secure.closed() {
-		return nil
-	}
-	return l.failed(i, readError, errUnanswered)
 }
 
 // unanswered says whether the server may have closed the connection between two
@@ -383,16 +367,14 @@ func (c *conn) unanswered() bool { return c.state != idle && c.answered && !c.pa
 
 // failed reopens a connection that broke or ended. It counts as an error of kind k
 // unless the server closed the connection between two requests, as it may.
-func (l *loop) failed(i int32, k kind, why error) error {
+func (l *loop) failed(i int32, k kind, why error) {
 	c := &l.conns[i]
 	left := why == errUnanswered || isReset(why)
 	if c.state == idle || left && c.unanswered() && !accepted(int(c.fd)) {
-		l.reopened++
+		l.renew(i)
 	} else {
-		l.fail(k, why, l.now())
-		c.due = noRequest
+		l.lose(i, k, why)
 	}
-	return l.reopen(i)
 }
 
 // isReset says whether why is what a socket says after the other side has closed

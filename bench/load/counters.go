@@ -62,7 +62,7 @@ var (
 func newCounters(cfg Config) counters {
 	c := counters{raw: newHistogram(), rates: newHistogram()}
 	if cfg.Rate > 0 {
-		c.raw, c.service = newOpenHistogram(), newHistogram()
+		c.raw.open, c.service = true, newHistogram()
 	}
 	return c
 }
@@ -124,8 +124,8 @@ func (c *counters) add(other *counters) {
 	c.bytes += other.bytes
 	c.reopened += other.reopened
 	c.unsent += other.unsent
+	c.errors.Add(other.errors)
 	for k := range kinds {
-		*c.errors.of(k) += *other.errors.of(k)
 		earlier := other.causes[k]
 		if c.causes[k].err == nil || earlier.err != nil && earlier.at < c.causes[k].at {
 			c.causes[k] = earlier

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -50,16 +51,15 @@ func (m *Measurement) WriteHDR(w io.Writer) error {
 	out.SetStartTimeMs(m.began.UnixMilli())
 	out.SetEndTimeMs(m.began.Add(m.elapsed).UnixMilli())
 	log := hdrhistogram.NewHistogramLogWriter(w)
-	for _, step := range []func() error{
-		func() error { return log.OutputComment("[Logged with armrepro]") },
-		log.OutputLogFormatVersion,
-		func() error { return log.OutputStartTime(m.began.UnixMilli()) },
-		log.OutputLegend,
-		func() error { return log.OutputIntervalHistogram(out) },
-	} {
-		if err := step(); err != nil {
-			return fmt.Errorf("write HdrHistogram log: %w", err)
-		}
+	err = cmp.Or(
+		log.OutputComment("[Logged with armrepro]"),
+		log.OutputLogFormatVersion(),
+		log.OutputStartTime(m.began.UnixMilli()),
+		log.OutputLegend(),
+		log.OutputIntervalHistogram(out),
+	)
+	if err != nil {
+		return fmt.Errorf("write HdrHistogram log: %w", err)
 	}
 	return nil
 }

@@ -9,52 +9,58 @@ import (
 // come in pages that are made when first needed.
 type histogram struct {
 	pages []*page
-	// beyond, if there is one, counts the values from 1<<exactBits on, to a
-	// thousandth: at a fixed rate that is too high, latencies grow as long as
-	// the run lasts.
-	beyond *histogram
-	count  uint64
-	min    int
-	max    int
+	// open says that values from 1<<exactBits on are counted to a thousandth:
+	// at a fixed rate that is too high, latencies grow as long as the run lasts.
+	open  bool
+	count uint64
+	min   int
+	max   int
 }
 
 const (
 	pageBits = 10
 	pageSize = 1 << pageBits
 	// maxValue is the highest value that is told from higher ones: as
-	// microseconds 35 minutes, longer than a connection waits for an answer.
+	// microseconds 35 minutes, longer than a connection waits for a response.
 	maxValue = 1<<31 - 1
+	// exactBits is where an open histogram ceases to be exact: as microseconds
+	// a second. Its exact values have exactPages.
+	exactBits  = 20
+	exactPages = 1 << (exactBits - pageBits)
 )
-
-// exactBits is where a histogram of an open loop ceases to be exact: as
-// microseconds a second.
-const exactBits = 20
 
 type page [pageSize]uint64
 
 func newHistogram() *histogram { return &histogram{min: math.MaxInt} }
-
-// newOpenHistogram is for latencies without a bound.
-func newOpenHistogram() *histogram {
-	h := newHistogram()
-	h.beyond = newHistogram()
-	return h
-}
 
 // record counts v n times, v being from 0 to maxValue.
 func (h *histogram) record(v int, n uint64) {
 	v = max(0, min(v, maxValue))
 	h.count += n
 	h.min, h.max = min(h.min, v), max(h.max, v)
-	if h.beyond != nil && v >= 1<<exactBits {
-		h.beyond.record(v>>pageBits, n)
-		return
-	}
-	i := v >> pageBits
+	slot := h.slot(v)
+	i := slot >> pageBits
 	if i >= len(h.pages) || h.pages[i] == nil {
 		h.addPage(i)
 	}
-	h.pages[i][v&(pageSize-1)] += n
+	h.pages[i][slot&(pageSize-1)] += n
+}
+
+// slot is the number of the counter of v.
+func (h *histogram) slot(v int) int {
+	if h.open && v >= 1<<exactBits {
+		return exactPages<<pageBits + v>>pageBits
+	}
+	return v
+}
+
+// value is what the counter of that number counts. One that is not exact stands
+// in the middle of where it may be.
+func (h *histogram) value(slot int) int {
+	if rest := slot - exactPages<<pageBits; h.open && rest >= 0 {
+		return max(h.min, min(rest<<pageBits|pageSize/2, h.max))
+	}
+	return slot
 }
 
 // addPage makes page i.
@@ -67,32 +73,18 @@ func (h *histogram) addPage(i int) {
 
 // each calls f for every value from min on that was counted, in ascending
 // order, until f returns false. What f records below the current value is not
-// visited. Values that were not kept exactly stand in the middle of where they
-// may be.
+// visited.
 func (h *histogram) each(f func(v int, n uint64) bool) {
 	if h.count == 0 {
 		return
 	}
-	more := true
-	h.eachExact(func(v int, n uint64) bool {
-		more = f(v, n)
-		return more
-	})
-	if h.beyond != nil && more {
-		h.beyond.eachExact(func(v int, n uint64) bool {
-			return f(max(h.min, min(v<<pageBits|pageSize/2, h.max)), n)
-		})
-	}
-}
-
-func (h *histogram) eachExact(f func(v int, n uint64) bool) {
-	for i := h.min >> pageBits; i <= h.max>>pageBits && i < len(h.pages); i++ {
+	first := h.slot(h.min)
+	for i := first >> pageBits; i < len(h.pages); i++ {
 		if h.pages[i] == nil {
 			continue
 		}
-		for j := range h.pages[i] {
-			n := h.pages[i][j]
-			if v := i<<pageBits | j; n > 0 && v >= h.min && !f(v, n) {
+		for j, n := range h.pages[i] {
+			if slot := i<<pageBits | j; n > 0 && slot >= first && !f(h.value(slot), n) {
 				return
 			}
 		}

@@ -103,15 +103,8 @@ func (cfg Config) Check() error {
 	case cfg.Timeout < time.Millisecond || cfg.Timeout > MaxTimeout:
 		return fmt.Errorf("timeout must be between 1ms and %s", MaxTimeout)
 	}
-	_, err := newRequest(cfg)
+	_, err := newTarget(cfg)
 	return err
-}
-
-// Secure says whether the URL is https. Then a run leaves garbage behind that has
-// to be collected, which without TLS would only make its loops wait.
-func (cfg Config) Secure() bool {
-	r, err := newRequest(cfg)
-	return err == nil && r.tls != nil
 }
 
 // New resolves the host of cfg and makes sure that something accepts
@@ -120,12 +113,19 @@ func New(ctx context.Context, cfg Config) (*Runner, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	t, err := newTarget(ctx, cfg)
+	t, err := newTarget(cfg)
+	if err == nil {
+		err = t.resolve(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &Runner{cfg: cfg, target: t}, nil
 }
+
+// Secure says whether the URL is https. Then a run leaves garbage behind that has
+// to be collected, which without TLS would only make its loops wait.
+func (r *Runner) Secure() bool { return r.target.tls != nil }
 
 // Completed is how many responses have completed so far, at most a tenth of a
 // second old. It may be called while Run runs.

@@ -114,13 +114,13 @@ func TestRequest(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		r, err := newRequest(Config{URL: tt.url, Method: tt.method, Header: tt.header})
+		r, err := newTarget(Config{URL: tt.url, Method: tt.method, Header: tt.header})
 		if err != nil {
 			t.Errorf("%s: %v", tt.url, err)
 			continue
 		}
-		if r.host != tt.host || r.port != tt.port || string(r.bytes) != tt.want {
-			t.Errorf("%s: host %q, port %q, request %q; want %q, %q, %q", tt.url, r.host, r.port, r.bytes, tt.host, tt.port, tt.want)
+		if r.host != tt.host || r.port != tt.port || string(r.request) != tt.want {
+			t.Errorf("%s: host %q, port %q, request %q; want %q, %q, %q", tt.url, r.host, r.port, r.request, tt.host, tt.port, tt.want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"time"
@@ -30,6 +31,9 @@ type loop struct {
 	buf      []byte
 	schedule *schedule
 
+	// err is what ends the loop, if anything does.
+	err error
+
 	counters
 	// waited is how long the loop had nothing to do.
 	waited time.Duration
@@ -48,7 +52,7 @@ func newLoop(r *Runner, i, n int) (*loop, error) {
 		return nil, err
 	}
 	// What TLS leaves behind has to be collected during the run.
-	events.Collectable = r.cfg.Secure()
+	events.Collectable = r.Secure()
 	connections := share(r.cfg.Connections, n, i)
 	schedule, err := newSchedule(r.cfg.Rate, i, n, connections, events)
 	if err != nil {
@@ -94,56 +98,42 @@ func (l *loop) now() time.Duration { return time.Since(l.started) }
 
 // run sends requests until the duration is over or enough are answered.
 func (l *loop) run(began time.Time) error {
-	if err := l.begin(began); err != nil {
-		return err
-	}
+	l.begin(began)
 	end := l.runner.cfg.Duration
-	for now := l.now(); now < end && !l.runner.stop.Load(); now = l.now() {
-		if err := l.step(now, end); err != nil {
-			return err
-		}
+	for now := l.now(); now < end && l.err == nil && !l.runner.stop.Load(); now = l.now() {
+		l.step(now, end)
 	}
 	if l.schedule != nil {
 		l.unsent = l.schedule.overdue(min(l.now(), end))
 	}
 	l.runner.done.Add(l.requests - l.rated)
-	return nil
+	return l.err
 }
 
 // begin connects all.
-func (l *loop) begin(began time.Time) error {
+func (l *loop) begin(began time.Time) {
 	l.started = began
 	for i := range l.conns {
-		if err := l.connect(int32(i)); err != nil {
-			return err
-		}
+		l.connect(int32(i))
 	}
-	return nil
 }
 
 // step reacts to what happens next, until the given time at most.
-func (l *loop) step(now, end time.Duration) error {
+func (l *loop) step(now, end time.Duration) {
 	if now >= l.lastTick+tick {
-		if err := l.tick(now); err != nil {
-			return err
-		}
+		l.tick(now)
 	}
 	n, err := l.events.Wait(min(l.lastTick+tick, end) - now)
-	if err != nil {
-		return err
-	}
+	l.err = cmp.Or(l.err, err)
 	l.waited += l.now() - now
 	for i := 0; i < n && !l.runner.stop.Load(); i++ {
-		if err := l.handle(l.events.Event(i)); err != nil {
-			return err
-		}
+		l.handle(l.events.Event(i))
 	}
-	return nil
 }
 
 // tick does what has to be done every now and then.
-func (l *loop) tick(now time.Duration) error {
-	// As in wrk, a time without an answer belongs to the next rate.
+func (l *loop) tick(now time.Duration) {
+	// As in wrk, a time without a response belongs to the next rate.
 	if done := l.requests - l.rated; done > 0 {
 		rate := float64(done) / (now - l.lastRate).Seconds() / float64(l.threads)
 		l.rates.record(int(rate), uint64(l.threads))
@@ -152,38 +142,33 @@ func (l *loop) tick(now time.Duration) error {
 	}
 	l.lastTick = now
 	for i := range l.conns {
-		if err := l.checkTime(int32(i), now); err != nil {
-			return err
-		}
+		l.checkTime(int32(i), now)
 	}
-	return nil
 }
 
 // checkTime looks for a connection that waits for too long.
-func (l *loop) checkTime(i int32, now time.Duration) error {
+func (l *loop) checkTime(i int32, now time.Duration) {
 	c := &l.conns[i]
 	timeout := l.runner.cfg.Timeout
 	age := now - c.start
 	switch {
 	case c.state == closed:
-		return l.connect(i)
+		l.connect(i)
 	case c.state == leaving && age > closing:
-		l.reopened++
-		return l.reopen(i)
+		l.renew(i)
 	case c.state == idle || c.state == leaving || age <= timeout:
 	case c.state < idle:
 		l.refused(c, errUnopened)
-		return l.reopen(i)
+		l.connect(i)
 	case !c.late:
-		// wrk counts a timeout when the answer arrives at last, so one that
-		// never arrives goes uncounted there.
+		// wrk counts a timeout when the response arrives at last, so one
+		// that never arrives goes uncounted there.
 		c.late = true
 		l.fail(timeoutError, errLate, now)
 	case age > 2*timeout:
 		c.due = noRequest
-		return l.reopen(i)
+		l.reopen(i)
 	}
-	return nil
 }
 
 // errDescriptors ends a run.

@@ -31,7 +31,7 @@ func readResponse(stream []byte, bodiless bool, size int) outcome {
 		return outcome{err: o.err}
 	}
 	o.complete = o.complete || p.end()
-	o.status, o.keepAlive = p.status, p.keepAlive
+	o.status, o.keepAlive = p.status, p.KeepAlive() && !p.end()
 	if !o.complete {
 		// Nothing of it counts.
 		return outcome{used: o.used}
@@ -71,6 +71,8 @@ func TestParser(t *testing.T) {
 		{name: "no reason", stream: "HTTP/1.1 404\r\nContent-Length: 0\r\n\r\n", status: 404},
 		{name: "empty reason", stream: "HTTP/1.1 503 \r\nContent-Length: 0\r\n\r\n", status: 503},
 		{name: "long reason", stream: "HTTP/1.1 200 " + long + "\r\nContent-Length: 0\r\n\r\n", status: 200},
+		{name: "long length", stream: "HTTP/1.1 200 OK\r\nContent-Length: " + strings.Repeat("0", 300) + "1\r\n\r\na", status: 200},
+		{name: "long connection", stream: "HTTP/1.1 200 OK\r\nConnection: " + long + ", close\r\nContent-Length: 1\r\n\r\na", status: 200, closes: true},
 		{name: "unknown status", stream: "HTTP/1.1 999 ?\r\nContent-Length: 0\r\n\r\n", status: 999},
 		{name: "204 with length", stream: "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nrest", rest: "rest", status: 204},
 		{name: "304 with length", stream: "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", status: 304},
@@ -120,16 +122,14 @@ func TestParser(t *testing.T) {
 		{name: "folded length", stream: "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n 4\r\n\r\nabc", err: errFolded},
 		{name: "folded connection", stream: "HTTP/1.1 200 OK\r\nConnection: keep-alive,\r\n close\r\n\r\n", err: errFolded},
 		{name: "folded coding", stream: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n , gzip\r\n\r\n", err: errFolded},
-		{name: "two lengths", stream: "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", err: errTwoLengths},
-		{name: "list of lengths", stream: "HTTP/1.1 200 OK\r\nContent-Length: 3, 3\r\n\r\nabc", err: errLength},
-		{name: "negative length", stream: "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", err: errLength},
-		{name: "length overflows", stream: "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551617\r\n\r\na", err: errLength},
-		{name: "no length", stream: "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n", err: errLength},
-		{name: "long length", stream: "HTTP/1.1 200 OK\r\nContent-Length: " + strings.Repeat("0", 300) + "1\r\n\r\na", err: errLength},
-		{name: "long connection", stream: "HTTP/1.1 200 OK\r\nConnection: " + long + "\r\n\r\n", err: errConnection},
-		{name: "long coding", stream: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked" + long + "\r\n\r\n", err: errCoding},
-		{name: "other coding", stream: "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", err: errCoding},
-		{name: "chunked twice", stream: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", err: errCoding},
+		{name: "two lengths", stream: "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", err: http1.ErrTwoLengths},
+		{name: "list of lengths", stream: "HTTP/1.1 200 OK\r\nContent-Length: 3, 3\r\n\r\nabc", err: http1.ErrLength},
+		{name: "negative length", stream: "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", err: http1.ErrLength},
+		{name: "length overflows", stream: "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551617\r\n\r\na", err: http1.ErrLength},
+		{name: "no length", stream: "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n", err: http1.ErrLength},
+		{name: "long coding", stream: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked" + long + "\r\n\r\n", err: http1.ErrCoding},
+		{name: "other coding", stream: "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", err: http1.ErrCoding},
+		{name: "chunked twice", stream: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", err: http1.ErrCoding},
 		{name: "1.0 chunked", stream: "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", err: errChunkedIn10},
 		{name: "chunk size overflows", stream: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", err: http1.Error("chunk size that is no hexadecimal number below 2^63")},
 		{name: "endless status line", stream: "HTTP/1.1 200 " + strings.Repeat("x", 1<<17), err: http1.Error("header section over 64 KiB")},
@@ -199,7 +199,7 @@ func feedBoth(p *parser, first, second string) error {
 	if !done {
 		return errors.New("not complete at its end")
 	}
-	if !p.keepAlive {
+	if !p.KeepAlive() {
 		return errors.New("no keep-alive")
 	}
 	return nil

@@ -68,6 +68,13 @@ func (e Errors) Total() uint64 {
 	return e.Connect + e.Read + e.Write + e.Timeout + e.Status
 }
 
+// Add counts what other counted.
+func (e *Errors) Add(other Errors) {
+	for k := range kinds {
+		*e.of(k) += *other.of(k)
+	}
+}
+
 // of is the counter of errors of kind k.
 func (e *Errors) of(k kind) *uint64 {
 	return [kinds]*uint64{&e.Connect, &e.Read, &e.Write, &e.Timeout, &e.Status}[k]

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -109,7 +110,7 @@ func (s *schedule) pop() int32 {
 }
 
 // dispatch gives every request that is due to a connection that is free.
-func (l *loop) dispatch() error {
+func (l *loop) dispatch() {
 	s := l.schedule
 	now := l.now()
 	if !s.begun {
@@ -125,13 +126,10 @@ func (l *loop) dispatch() error {
 		}
 		c.due = s.due()
 		s.next += s.interval
-		if err := l.issue(i); err != nil {
-			return err
-		}
+		l.issue(i)
 		now = l.now()
 	}
-	if s.waiting == 0 {
-		return nil // The next answer comes back here.
+	if s.waiting > 0 { // Otherwise the next response comes back here.
+		l.err = cmp.Or(l.err, s.wake(now))
 	}
-	return s.wake(now)
 }

@@ -99,9 +99,9 @@ func (s *secure) write(p []byte) (n int, err error) {
 // flush sends what has waited.
 func (s *secure) flush() error {
 	for len(s.out) > 0 {
-		n, errno := eventloop.Write(s.fd, s.out)
-		if errno != 0 {
-			return errno
+		n, err := eventloop.Write(s.fd, s.out)
+		if err != nil {
+			return err
 		}
 		s.out = s.out[n:]
 	}
@@ -113,33 +113,23 @@ func (s *secure) flush() error {
 // thrown away.
 func (s *secure) closed() bool {
 	var rest [512]byte
-	for !s.cut {
-		switch n, errno := eventloop.Read(s.fd, rest[:]); {
-		case errno == unix.EAGAIN:
-			return false
-		case errno != 0 || n == 0:
-			return true
-		}
+	var err error
+	for !s.cut && err == nil {
+		_, err = eventloop.Read(s.fd, rest[:])
 	}
-	return true
+	return err != unix.EAGAIN
 }
 
 // Read and the following methods are what crypto/tls sees of the socket.
 func (s *secure) Read(p []byte) (int, error) {
 	for {
-		n, errno := eventloop.Read(s.fd, p)
-		switch {
-		case errno == unix.EAGAIN && s.pause != nil:
-			if !s.pause(struct{}{}) {
-				return 0, net.ErrClosed
-			}
-		case errno != 0:
-			return 0, errno
-		case n == 0:
-			s.cut = true
-			return 0, io.EOF
-		default:
-			return n, nil
+		n, err := eventloop.Read(s.fd, p)
+		s.cut = s.cut || err == io.EOF
+		if err != unix.EAGAIN || s.pause == nil {
+			return n, err
+		}
+		if !s.pause(struct{}{}) {
+			return 0, net.ErrClosed
 		}
 	}
 }
@@ -148,9 +138,9 @@ func (s *secure) Read(p []byte) (int, error) {
 func (s *secure) Write(p []byte) (int, error) {
 	rest := p
 	if len(s.out) == 0 {
-		n, errno := eventloop.Write(s.fd, p)
-		if errno != 0 && errno != unix.EAGAIN {
-			return 0, errno
+		n, err := eventloop.Write(s.fd, p)
+		if err != nil && err != unix.EAGAIN {
+			return 0, err
 		}
 		rest = p[n:]
 	}

@@ -341,9 +341,7 @@ func stepRunner(t *testing.T, r *Runner) stepped {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.close)
-	if err := l.begin(time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	l.begin(time.Now())
 	return stepped{l, t}
 }
 
@@ -355,8 +353,8 @@ func (s stepped) until(what string, enough func() bool) {
 			s.t.Fatalf("%s: not in 20 s; errors %+v, %d requests", what, s.errors, s.requests)
 		}
 		s.lastTick = s.now()
-		if err := s.step(s.now(), s.now()+time.Millisecond); err != nil {
-			s.t.Fatal(err)
+		if s.step(s.now(), s.now()+time.Millisecond); s.err != nil {
+			s.t.Fatal(s.err)
 		}
 	}
 }
@@ -372,7 +370,7 @@ func (s stepped) all(state connState) func() bool {
 func (s stepped) pass(d time.Duration) {
 	s.t.Helper()
 	s.started = s.started.Add(-d)
-	if err := s.tick(s.now()); err != nil {
-		s.t.Fatal(err)
+	if s.tick(s.now()); s.err != nil {
+		s.t.Fatal(s.err)
 	}
 }

@@ -23,74 +23,59 @@ import (
 
 // target is where to connect and what to send.
 type target struct {
-	// address is of TCP; it is not valid where path is set, which is a unix
-	// socket's.
-	address netip.AddrPort
-	path    string
+	// host and port are the URL's, and address what they resolve to. path is a
+	// unix socket's and, if set, used instead.
+	host, port string
+	address    netip.AddrPort
+	path       string
 	// tls is nil without https.
 	tls     *tls.Config
 	request []byte
 }
 
-// request is what a Config asks for, before anything is resolved.
-type request struct {
-	host, port string
-	tls        *tls.Config
-	bytes      []byte
-}
-
-// newRequest reads cfg.URL and builds the request: the request line, Host and
-// nothing else that was not asked for, as wrk does.
-func newRequest(cfg Config) (request, error) {
+// newTarget reads cfg.URL and builds the request: the request line, Host and
+// nothing else that was not asked for, as wrk does. Nothing is resolved yet.
+func newTarget(cfg Config) (*target, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil {
-		return request{}, fmt.Errorf("invalid URL %q: %w", cfg.URL, errors.Unwrap(err))
+		return nil, fmt.Errorf("invalid URL %q: %w", cfg.URL, errors.Unwrap(err))
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return request{}, fmt.Errorf("invalid URL %q: want http://host[:port]/path or https://…", cfg.URL)
+		return nil, fmt.Errorf("invalid URL %q: want http://host[:port]/path or https://…", cfg.URL)
 	}
 	if u.User != nil {
-		return request{}, errors.New("invalid URL: what stands before the @ is not sent; use a header (-H 'Authorization: …')")
+		return nil, errors.New("invalid URL: the part before the @ is not sent; use a header (-H 'Authorization: …')")
 	}
 	if strings.ContainsFunc(u.RequestURI(), func(c rune) bool { return c <= ' ' || c == 0x7f }) {
-		return request{}, fmt.Errorf("invalid URL %q: a space or control character has to be written as %%20 and the like", cfg.URL)
+		return nil, fmt.Errorf("invalid URL %q: escape spaces and control characters (%%20 for a space)", cfg.URL)
 	}
-	r := request{host: u.Hostname(), port: u.Port()}
-	if r.port == "" {
-		r.port = "80"
-	}
+	t := &target{host: u.Hostname(), port: cmp.Or(u.Port(), "80"), path: cfg.UnixSocket}
 	if u.Scheme == "https" {
-		if u.Port() == "" {
-			r.port = "443"
-		}
+		t.port = cmp.Or(u.Port(), "443")
 		// As with wrk, no certificate is refused: nothing secret is sent,
 		// and a server under test seldom has one that others trust.
-		r.tls = &tls.Config{ServerName: u.Hostname(), InsecureSkipVerify: true}
+		t.tls = &tls.Config{ServerName: t.host, InsecureSkipVerify: true}
 	}
-	r.bytes, err = buildRequest(u, cfg)
-	return r, err
+	t.request, err = buildRequest(u, cfg)
+	return t, err
 }
 
-// newTarget resolves the host of cfg.URL.
-func newTarget(ctx context.Context, cfg Config) (*target, error) {
-	r, err := newRequest(cfg)
-	if err != nil {
-		return nil, err
-	}
-	t := &target{path: cfg.UnixSocket, tls: r.tls, request: r.bytes}
+// resolve finds the address and makes sure that something accepts connections
+// there.
+func (t *target) resolve(ctx context.Context) error {
 	address, network := t.path, "unix"
 	if t.path == "" {
-		address, network = net.JoinHostPort(r.host, r.port), "tcp"
+		address, network = net.JoinHostPort(t.host, t.port), "tcp"
 	}
 	conn, err := reach(ctx, network, address)
 	if err != nil {
-		return nil, fmt.Errorf("unable to connect to %s: %w", address, err)
+		return fmt.Errorf("unable to connect to %s: %w", address, err)
 	}
 	defer conn.Close()
 	if tcp, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 		t.address = tcp.AddrPort()
 	}
-	return t, nil
+	return nil
 }
 
 // reach connects. A server that accepts and resets at once is there all the same,

@@ -62,8 +62,9 @@ func TestFurtherRecord(t *testing.T) {
 func TestSecure(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]bool{"http://x/": false, "https://x/": true, "HTTPS://x/": true} {
-		if got := (Config{URL: url}).Secure(); got != want {
-			t.Errorf("%s: %v", url, got)
+		to, err := newTarget(Config{URL: url})
+		if err != nil || (&Runner{target: to}).Secure() != want {
+			t.Errorf("%s: secure is not %v: %v", url, want, err)
 		}
 	}
 }

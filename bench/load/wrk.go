@@ -54,10 +54,15 @@ func formatMetric(n float64) string { return metric.format(n, 2) }
 // formatBinary leaves out the unit's last letter, B, as wrk does.
 func formatBinary(n float64) string { return binary.format(n, 2) }
 
-// WriteHeader prints what wrk prints before it begins.
+// WriteHeader prints what wrk prints before it begins. wrk knows whole seconds
+// only.
 func (r *Runner) WriteHeader(w io.Writer) error {
+	duration := r.cfg.Duration.String()
+	if r.cfg.Duration%time.Second == 0 {
+		duration = seconds.format(float64(r.cfg.Duration.Microseconds()), 0)
+	}
 	_, err := fmt.Fprintf(w, "Running %s test @ %s\n  %d threads and %d connections\n",
-		seconds.format(float64(r.cfg.Duration.Microseconds()), 0), r.cfg.URL, r.cfg.Threads, r.cfg.Connections)
+		duration, r.cfg.URL, r.cfg.Threads, r.cfg.Connections)
 	return err
 }
 

@@ -112,14 +112,19 @@ func TestUnits(t *testing.T) {
 
 func TestWriteHeader(t *testing.T) {
 	t.Parallel()
-	r := &Runner{cfg: Config{URL: "http://127.0.0.1:9080/hello", Threads: 2, Connections: 16, Duration: time.Minute}}
-	var got bytes.Buffer
-	if err := r.WriteHeader(&got); err != nil {
-		t.Fatal(err)
-	}
-	const want = "Running 1m test @ http://127.0.0.1:9080/hello\n  2 threads and 16 connections\n"
-	if got.String() != want {
-		t.Errorf("got %q, want %q", got.String(), want)
+	for duration, want := range map[time.Duration]string{
+		time.Second: "1s", 30 * time.Second: "30s", time.Minute: "1m", 2 * time.Hour: "120m",
+		500 * time.Millisecond: "500ms", 1500 * time.Millisecond: "1.5s", 10 * time.Microsecond: "10µs",
+	} {
+		r := &Runner{cfg: Config{URL: "http://127.0.0.1:9080/hello", Threads: 2, Connections: 16, Duration: duration}}
+		var got bytes.Buffer
+		if err := r.WriteHeader(&got); err != nil {
+			t.Fatal(err)
+		}
+		want = "Running " + want + " test @ http://127.0.0.1:9080/hello\n  2 threads and 16 connections\n"
+		if got.String() != want {
+			t.Errorf("got %q, want %q", got.String(), want)
+		}
 	}
 }
 

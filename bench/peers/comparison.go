@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -48,21 +47,26 @@ const warmUp = time.Second
 // was asked for.
 func (s *session) compare(ctx context.Context, section string, usual int, comparisons ...comparison) error {
 	for _, c := range comparisons {
-		if err := s.measurePairs(ctx, section, cmp.Or(s.opts.pairs, usual), c); err != nil {
-			return fmt.Errorf("%s: %w", c.title, err)
+		sides := []comparison{c}
+		if s.opts.control {
+			sides = append(sides, c.control())
 		}
-		if !s.opts.control {
-			continue
-		}
-		control := comparison{c.title + " (control)", c.peer, c.peer, slices.Clone(c.figures)}
-		for i := range control.figures {
-			control.figures[i].bound = unbound
-		}
-		if err := s.measurePairs(ctx, section, cmp.Or(s.opts.pairs, usual), control); err != nil {
-			return fmt.Errorf("%s: %w", control.title, err)
+		for _, c := range sides {
+			if err := s.measurePairs(ctx, section, cmp.Or(s.opts.pairs, usual), c); err != nil {
+				return fmt.Errorf("%s: %w", c.title, err)
+			}
 		}
 	}
 	return nil
+}
+
+// control is the peer against itself, without bounds.
+func (c comparison) control() comparison {
+	control := comparison{title: c.title + " (control)", peer: c.peer, own: c.peer}
+	for _, f := range c.figures {
+		control.figures = append(control.figures, f.in(unbound))
+	}
+	return control
 }
 
 // measurePairs runs the pairs of c and adds its rows.
@@ -156,11 +160,7 @@ func (c comparison) rows(section string, peers, owns []sample, slack float64) ([
 func sumErrors(samples []sample) load.Errors {
 	var sum load.Errors
 	for _, s := range samples {
-		sum.Connect += s.Errors.Connect
-		sum.Read += s.Errors.Read
-		sum.Write += s.Errors.Write
-		sum.Timeout += s.Errors.Timeout
-		sum.Status += s.Errors.Status
+		sum.Add(s.Errors)
 	}
 	return sum
 }

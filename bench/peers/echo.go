@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -35,24 +34,14 @@ func serveBare(ctx context.Context, at []string) error {
 	}
 	defer events.Close()
 	const tick = 100 * time.Millisecond
-	listening := map[int]bool{}
 	for _, address := range at {
-		ln, err := net.Listen("tcp", address)
+		fd, _, err := eventloop.Listen(ctx, address)
+		if err == nil {
+			err = events.Add(fd, eventloop.Readable, ^int32(fd)) // Below 0, to tell it from a connection.
+		}
 		if err != nil {
-			return fmt.Errorf("listen: %w", err)
+			return err // With the program, its sockets end.
 		}
-		defer ln.Close()
-		// A duplicate of the descriptor, which the runtime does not wait for.
-		file, err := ln.(*net.TCPListener).File()
-		if err != nil {
-			return fmt.Errorf("take listener: %w", err)
-		}
-		defer file.Close()
-		fd := int(file.Fd())
-		if err := errors.Join(unix.SetNonblock(fd, true), events.Add(fd, eventloop.Readable, int32(fd))); err != nil {
-			return err
-		}
-		listening[fd] = true
 	}
 	buf, answer := make([]byte, 64<<10), []byte(bareAnswer)
 	for ctx.Err() == nil {
@@ -61,10 +50,9 @@ func serveBare(ctx context.Context, at []string) error {
 			return err
 		}
 		for i := range n {
-			fd := int(events.Event(i).Token)
-			if !listening[fd] {
-				answerBare(fd, buf, answer)
-			} else if err := acceptBare(events, fd); err != nil {
+			if token := events.Event(i).Token; token >= 0 {
+				answerBare(int(token), buf, answer)
+			} else if err := acceptBare(events, int(^token)); err != nil {
 				return err
 			}
 		}
@@ -86,14 +74,13 @@ func acceptBare(events *eventloop.Loop, listening int) error {
 }
 
 func answerBare(fd int, buf, answer []byte) {
-	n, errno := eventloop.Read(fd, buf)
-	switch {
-	case errno == unix.EAGAIN:
-	case n == 0 || errno != 0:
-		unix.Close(fd)
-	default:
+	switch _, err := eventloop.Read(fd, buf); err {
+	case unix.EAGAIN:
+	case nil:
 		// So short an answer always fits into an idle socket.
 		_, _ = eventloop.Write(fd, answer)
+	default:
+		unix.Close(fd)
 	}
 }
 

@@ -25,7 +25,7 @@ func (w *worker) adminHandler() http.Handler {
 	case w.server == nil:
 		return w.named(w.standaloneAdmin)
 	}
-	serve := w.renamed(w.server.AdminURL(), w.likeAPISIX)
+	serve := w.renamed(w.server.AdminURL, w.likeAPISIX)
 	if isV3(w.conf.version) {
 		return serve
 	}

@@ -16,7 +16,7 @@ import (
 // that they share. Each says in a file where its own are.
 func (w *worker) metricsHandler() (http.Handler, error) {
 	name := filepath.Join(w.home, fmt.Sprintf("logs/metrics-%d", os.Getpid()))
-	if err := os.WriteFile(name+".tmp", []byte(w.server.MetricsURL()), 0o644); err != nil {
+	if err := os.WriteFile(name+".tmp", []byte(w.server.MetricsURL), 0o644); err != nil {
 		return nil, err
 	}
 	if err := os.Rename(name+".tmp", name+".url"); err != nil {

@@ -200,7 +200,7 @@ func (w *worker) dataHandler() http.Handler {
 	if w.server == nil {
 		return noRoute
 	}
-	serve := w.renamed(w.server.URL(), func(resp *http.Response) error {
+	serve := w.renamed(w.server.URL, func(resp *http.Response) error {
 		if !isV3(w.conf.version) {
 			quotaV2(resp)
 		}

@@ -31,8 +31,7 @@ const (
 
 // admin is the Admin API: the routes, and the list of plugins.
 type admin struct {
-	etcd   *etcd
-	prefix string // of the routes' keys, such as /apisix/routes/
+	store  *store
 	key    string
 	server []string
 	log    zerolog.Logger
@@ -92,51 +91,51 @@ func (a *admin) answer(w http.ResponseWriter, r *http.Request) (status int, answ
 // route does what is asked of the route id, or of all of them without an id. An
 // error is etcd's.
 func (a *admin) route(r *http.Request, id string, value object) (status int, answer any, err error) {
+	ctx := r.Context()
 	switch {
 	case r.Method == http.MethodPut:
-		return a.put(r.Context(), id, value)
+		return a.put(ctx, id, value)
 	case r.Method == http.MethodGet && id == "":
-		return a.list(r.Context())
-	case r.Method == http.MethodGet:
-		s, found, err := a.read(r.Context(), id)
-		if !found {
-			return http.StatusNotFound, keyNotFound, err
+		all, err := a.read(ctx, a.store.all())
+		return http.StatusOK, object{"list": all, "total": len(all)}, err
+	case r.Method == http.MethodGet && validID(id):
+		found, err := a.read(ctx, a.store.one(id))
+		if err != nil {
+			return 0, nil, err
 		}
-		return http.StatusOK, s, err
-	case r.Method == http.MethodDelete:
-		found := validID(id)
-		if found {
-			found, err = a.etcd.remove(r.Context(), a.prefix+id)
+		if len(found) > 0 {
+			return http.StatusOK, found[0], nil
 		}
-		if !found {
-			return http.StatusNotFound, keyNotFound, err
+	case r.Method == http.MethodDelete && validID(id):
+		found, err := a.store.remove(ctx, id)
+		if err != nil || found {
+			return http.StatusOK, object{"deleted": "1", "key": a.store.prefix + id}, err
 		}
-		return http.StatusOK, object{"deleted": "1", "key": a.prefix + id}, nil
+	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
+		return http.StatusNotFound, object{"error_msg": "not found"}, nil
 	}
-	return http.StatusNotFound, object{"error_msg": "not found"}, nil
+	return http.StatusNotFound, object{"message": "Key not found"}, nil
 }
-
-var keyNotFound = object{"message": "Key not found"}
 
 func (a *admin) put(ctx context.Context, id string, value object) (status int, answer any, err error) {
 	if err := checkRoute(value, id); err != nil {
 		return http.StatusBadRequest, object{"error_msg": err.Error()}, nil
 	}
-	before, found, err := a.read(ctx, id)
+	before, err := a.read(ctx, a.store.one(id))
 	if err != nil {
 		return 0, nil, err
 	}
 	now := time.Now().Unix()
 	value["create_time"], value["update_time"] = now, now
 	status = http.StatusCreated
-	if found {
+	if len(before) > 0 {
 		status = http.StatusOK
-		if created := before.Value["create_time"]; created != nil {
+		if created := before[0].Value["create_time"]; created != nil {
 			value["create_time"] = created
 		}
 	}
-	err = a.etcd.put(ctx, a.prefix+id, Encode(value))
-	return status, object{"key": a.prefix + id, "value": value}, err
+	err = a.store.put(ctx, id, Encode(value))
+	return status, object{"key": a.store.prefix + id, "value": value}, err
 }
 
 // checkRoute checks a route that is put under id, and writes the id into it.
@@ -170,35 +169,17 @@ type stored struct {
 	ModifiedIndex int64  `json:"modifiedIndex"`
 }
 
-func (a *admin) list(ctx context.Context) (status int, answer any, err error) {
-	kvs, _, err := a.etcd.read(ctx, etcdhttp.Under(a.prefix))
-	all := []stored{}
+// read returns the routes in r. APISIX keeps placeholders beside them, which are
+// none.
+func (a *admin) read(ctx context.Context, r etcdhttp.Range) ([]stored, error) {
+	kvs, _, err := a.store.read(ctx, r)
+	found := []stored{}
 	for _, kv := range kvs {
-		if s, ok := decode(kv); ok {
-			all = append(all, s)
+		if value, err := parseObject(kv.Value); err == nil {
+			found = append(found, stored{string(kv.Key), value, kv.CreateRevision, kv.ModRevision})
 		}
 	}
-	return http.StatusOK, object{"list": all, "total": len(all)}, err
-}
-
-// read returns the route id from etcd.
-func (a *admin) read(ctx context.Context, id string) (s stored, found bool, err error) {
-	if !validID(id) {
-		return stored{}, false, nil
-	}
-	kvs, _, err := a.etcd.read(ctx, etcdhttp.Range{Key: []byte(a.prefix + id)})
-	if err != nil || len(kvs) == 0 {
-		return stored{}, false, err
-	}
-	s, found = decode(kvs[0])
-	return s, found, nil
-}
-
-// decode reads a route from etcd. APISIX keeps placeholders beside them, which
-// are none.
-func decode(kv kv) (stored, bool) {
-	value, err := parseObject(kv.Value)
-	return stored{string(kv.Key), value, kv.CreateRevision, kv.ModRevision}, err == nil
+	return found, err
 }
 
 // Encode writes v as APISIX's JSON library does, with a line end.

@@ -5,8 +5,6 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // maxRequests is how many requests a client connection serves before it is
@@ -17,14 +15,12 @@ const maxRequests = 1000
 type clientConn struct {
 	net.Conn
 	ip       string
+	port     []string      // the header X-Forwarded-Port
 	in, out  atomic.Uint64 // since the last answer
 	requests int
 	// bill takes the bytes since the last answer, if set.
-	bill *bandwidth
+	bill *series
 }
-
-// bandwidth counts the bytes of one route and node.
-type bandwidth struct{ ingress, egress prometheus.Counter }
 
 func (c *clientConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
@@ -56,11 +52,9 @@ func (l clientListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	ip, _, err := net.SplitHostPort(conn.RemoteAddr().String())
-	if err != nil {
-		ip = conn.RemoteAddr().String()
-	}
-	return &clientConn{Conn: conn, ip: ip}, nil
+	ip, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
+	_, port, _ := net.SplitHostPort(conn.LocalAddr().String())
+	return &clientConn{Conn: conn, ip: ip, port: []string{port}}, nil
 }
 
 type connKey struct{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -32,9 +33,7 @@ var (
 // dataPlane serves the routes.
 type dataPlane struct {
 	routes    *routes
-	metrics   *metrics
 	server    []string // the header Server
-	port      []string // the header X-Forwarded-Port
 	transport *http.Transport
 }
 
@@ -75,7 +74,12 @@ func (d *dataPlane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	code, node, upstream := d.serve(w, r, rt, conn, start)
 	if rt.prometheus != nil {
-		d.metrics.observe(rt, node, conn, code, time.Since(start), upstream)
+		count := rt.unasked
+		if node != nil {
+			count = node.series
+		}
+		conn.bill = count()
+		conn.bill.observe(code, time.Since(start), upstream)
 	}
 }
 
@@ -168,10 +172,7 @@ func (d *dataPlane) outgoing(r *http.Request, conn *clientConn) *http.Request {
 	if r.ContentLength == 0 {
 		out.Body = nil
 	}
-	h := make(http.Header, len(r.Header)+6)
-	for name, values := range r.Header {
-		h[name] = values
-	}
+	h := maps.Clone(r.Header)
 	removeHopByHop(h)
 	if h["User-Agent"] == nil {
 		// Without this the transport would name itself.
@@ -185,8 +186,8 @@ func (d *dataPlane) outgoing(r *http.Request, conn *clientConn) *http.Request {
 		h["X-Forwarded-For"] = ip
 	}
 	h["X-Forwarded-Proto"] = httpScheme
-	h["X-Forwarded-Host"] = []string{hostOnly(r.Host)}
-	h["X-Forwarded-Port"] = d.port
+	h["X-Forwarded-Host"] = []string{(&url.URL{Host: r.Host}).Hostname()}
+	h["X-Forwarded-Port"] = conn.port
 	out.Header = h
 	return out
 }
@@ -208,13 +209,6 @@ func removeHopByHop(h http.Header) {
 	for _, name := range hopByHop {
 		delete(h, name)
 	}
-}
-
-func hostOnly(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		return name
-	}
-	return host
 }
 
 // copyHeader takes the upstream's headers over. Date and Server are our own.

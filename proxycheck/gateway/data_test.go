@@ -32,7 +32,7 @@ func TestForwardsTheRequest(t *testing.T) {
 		got <- r
 	})
 	s := startRoute(t, upstream)
-	do(t, http.MethodPost, s.URL()+"/a%2Fb/c?d=e%20f", map[string]string{
+	do(t, http.MethodPost, s.URL+"/a%2Fb/c?d=e%20f", map[string]string{
 		"Host": "example.org", "Connection": "X-Hop", "X-Hop": "1", "Te": "trailers", "Upgrade": "websocket",
 		"X-Forwarded-For": "192.0.2.1", "User-Agent": "", "X-Own": "kept",
 	}, "the body")
@@ -41,7 +41,7 @@ func TestForwardsTheRequest(t *testing.T) {
 	if string(text) != "the body" || r.Method != http.MethodPost || r.RequestURI != "/a%2Fb/c?d=e%20f" {
 		t.Errorf("forwarded %s %s %q", r.Method, r.RequestURI, text)
 	}
-	host := strings.TrimPrefix(s.URL(), "http://")
+	host := strings.TrimPrefix(s.URL, "http://")
 	if r.Host != host {
 		t.Errorf("host %q, want %q", r.Host, host)
 	}
@@ -97,7 +97,7 @@ func TestForwardsTheAnswer(t *testing.T) {
 		{http.MethodGet, "/not-modified", 304, "", "", ""},
 		{http.MethodGet, "/teapot", 418, "0", "", ""},
 	} {
-		a := do(t, test.method, s.URL()+test.path, nil, "")
+		a := do(t, test.method, s.URL+test.path, nil, "")
 		if a.status != test.status || a.body != test.body {
 			t.Errorf("%s %s: %d %q", test.method, test.path, a.status, a.body)
 		}
@@ -119,7 +119,7 @@ func TestForwardsTheAnswer(t *testing.T) {
 func TestHTTP10(t *testing.T) {
 	t.Parallel()
 	s := startRoute(t, startUpstream(t))
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "http://"))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestStreams(t *testing.T) {
 		io.WriteString(w, strings.Repeat("x", 100<<10))
 	})
 	s := startRoute(t, upstream)
-	resp, err := http.Get(s.URL() + "/")
+	resp, err := http.Get(s.URL + "/")
 	if err != nil {
 		close(goOn)
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestCutAnswer(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})
 	s := startRoute(t, upstream)
-	resp, err := http.Get(s.URL() + "/")
+	resp, err := http.Get(s.URL + "/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,13 +191,13 @@ func TestAsksAnotherNode(t *testing.T) {
 	down.Close()
 	s := startRoute(t, address, startUpstream(t))
 	for range 10 {
-		if a := do(t, http.MethodGet, s.URL()+"/", nil, ""); a.status != 200 {
+		if a := do(t, http.MethodGet, s.URL+"/", nil, ""); a.status != 200 {
 			t.Errorf("answered %d", a.status)
 		}
 	}
 	statuses := map[int]int{}
 	for range 10 {
-		statuses[do(t, http.MethodPost, s.URL()+"/", nil, "body").status]++
+		statuses[do(t, http.MethodPost, s.URL+"/", nil, "body").status]++
 	}
 	if statuses[200] != 5 || statuses[502] != 5 {
 		t.Errorf("with a body, which is sent once only: %v", statuses)
@@ -207,7 +207,7 @@ func TestAsksAnotherNode(t *testing.T) {
 func TestNoNode(t *testing.T) {
 	t.Parallel()
 	s := startRoute(t)
-	if a := do(t, http.MethodGet, s.URL()+"/", nil, ""); a.status != http.StatusServiceUnavailable {
+	if a := do(t, http.MethodGet, s.URL+"/", nil, ""); a.status != http.StatusServiceUnavailable {
 		t.Errorf("answered %d %s", a.status, a.body)
 	}
 }
@@ -223,7 +223,7 @@ func TestSpreadsByWeight(t *testing.T) {
 	mustPut(t, s, "1", strings.Replace(plainBody("/*", nodes[0], nodes[1]), nodes[0]+`":1`, nodes[0]+`":3`, 1))
 	await(t, "the route", func() bool { return s.routes.table.Load().find("/") != nil })
 	for range 40 {
-		do(t, http.MethodGet, s.URL()+"/", nil, "")
+		do(t, http.MethodGet, s.URL+"/", nil, "")
 	}
 	if a, b := counts[0].Load(), counts[1].Load(); a != 30 || b != 10 {
 		t.Errorf("%d and %d requests, want 30 and 10", a, b)
@@ -243,7 +243,7 @@ func TestClientGone(t *testing.T) {
 	s := startTest(t, testConfig(t))
 	mustPut(t, s, "1", pluginBody("/hello", 100, upstream))
 	await(t, "the route", func() bool { return s.routes.table.Load().find("/hello") != nil })
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "http://"))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}

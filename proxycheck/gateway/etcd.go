@@ -14,8 +14,11 @@ import (
 // silently goes unnoticed.
 const watchFor = 30 * time.Second
 
-// etcd keeps the routes, the way APISIX does.
-type etcd struct{ client *etcdhttp.Client }
+// store keeps the routes in etcd, the way APISIX does.
+type store struct {
+	*etcdhttp.Client
+	prefix string // of the keys, such as /apisix/routes/
+}
 
 // kv is a key with its value and revisions, as etcd writes it in JSON: bytes in
 // base64 and numbers as text.
@@ -26,85 +29,71 @@ type kv struct {
 	ModRevision    int64  `json:"mod_revision,string"`
 }
 
-// event is one change of a key.
-type event struct {
-	// Type is empty for a put, which is the default that JSON leaves out.
-	Type string `json:"type"`
-	KV   kv     `json:"kv"`
-}
+// one is the key of the route id, and all those of every route.
+func (s *store) one(id string) etcdhttp.Range { return etcdhttp.Range{Key: []byte(s.prefix + id)} }
+func (s *store) all() etcdhttp.Range          { return etcdhttp.Under(s.prefix) }
 
-func (e event) deleted() bool { return e.Type == "DELETE" }
-
-type etcdHeader struct {
-	Revision int64 `json:"revision,string"`
-}
-
-// read returns the keys in r and the revision at which they were read.
-func (e *etcd) read(ctx context.Context, r etcdhttp.Range) ([]kv, int64, error) {
+// read returns what is in r and the revision at which it was read.
+func (s *store) read(ctx context.Context, r etcdhttp.Range) ([]kv, int64, error) {
 	var answer struct {
-		Header etcdHeader `json:"header"`
-		KVs    []kv       `json:"kvs"`
+		Header struct {
+			Revision int64 `json:"revision,string"`
+		} `json:"header"`
+		KVs []kv `json:"kvs"`
 	}
-	err := e.client.Call(ctx, "/v3/kv/range", r, &answer)
+	err := s.Call(ctx, "/v3/kv/range", r, &answer)
 	return answer.KVs, answer.Header.Revision, err
 }
 
-// put writes a key.
-func (e *etcd) put(ctx context.Context, key string, value []byte) error {
-	return e.client.Call(ctx, "/v3/kv/put", map[string][]byte{"key": []byte(key), "value": value}, nil)
+// put writes the route id.
+func (s *store) put(ctx context.Context, id string, value []byte) error {
+	return s.Call(ctx, "/v3/kv/put", map[string][]byte{"key": []byte(s.prefix + id), "value": value}, nil)
 }
 
-// remove deletes a key and says whether it was there.
-func (e *etcd) remove(ctx context.Context, key string) (bool, error) {
+// remove deletes the route id and says whether it was there.
+func (s *store) remove(ctx context.Context, id string) (bool, error) {
 	var answer struct {
 		Deleted int64 `json:"deleted,string"`
 	}
-	err := e.client.Call(ctx, "/v3/kv/deleterange", etcdhttp.Range{Key: []byte(key)}, &answer)
+	err := s.Call(ctx, "/v3/kv/deleterange", s.one(id), &answer)
 	return answer.Deleted > 0, err
 }
 
-// watchAnswer is one message of a watch.
-type watchAnswer struct {
-	Result struct {
-		Header   etcdHeader `json:"header"`
-		Canceled bool       `json:"canceled"`
-		// CompactRevision is set when the revision asked for is gone.
-		CompactRevision int64   `json:"compact_revision,string"`
-		Events          []event `json:"events"`
-	} `json:"result"`
-	Error *struct {
-		Message string `json:"message"`
-	} `json:"error"`
-}
-
-// watch calls each with the changes in r since revision, and with the revision
-// to go on from. It returns nil when the time for one watch is over.
-func (e *etcd) watch(ctx context.Context, r etcdhttp.Range, revision int64, each func(events []event, next int64)) error {
+// awaitChange returns when a route has changed since revision, or the time for
+// one watch is over.
+func (s *store) awaitChange(ctx context.Context, revision int64) error {
 	ctx, cancel := context.WithTimeout(ctx, watchFor)
 	defer cancel()
 	request := map[string]any{"create_request": struct {
 		etcdhttp.Range
 		StartRevision int64 `json:"start_revision"`
-	}{r, revision}}
-	resp, err := e.client.Post(ctx, "/v3/watch", request)
+	}{s.all(), revision + 1}}
+	resp, err := s.Post(ctx, "/v3/watch", request)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	for dec := json.NewDecoder(resp.Body); ; {
-		var m watchAnswer
-		err := dec.Decode(&m)
+		var answer struct {
+			Result struct {
+				// Canceled is set when the revision asked for is gone.
+				Canceled bool              `json:"canceled"`
+				Events   []json.RawMessage `json:"events"`
+			} `json:"result"`
+			Error struct {
+				Message string `json:"message"`
+			} `json:"error"`
+		}
+		err := dec.Decode(&answer)
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, len(answer.Result.Events) > 0:
 			return nil
 		case err != nil:
 			return fmt.Errorf("watch etcd: %w", err)
-		case m.Error != nil:
-			return fmt.Errorf("watch etcd: %s", m.Error.Message)
-		case m.Result.Canceled:
-			return fmt.Errorf("watch etcd: canceled, revision %d is compacted", m.Result.CompactRevision)
-		case len(m.Result.Events) > 0:
-			each(m.Result.Events, m.Result.Header.Revision+1)
+		case answer.Error.Message != "":
+			return fmt.Errorf("watch etcd: %s", answer.Error.Message)
+		case answer.Result.Canceled:
+			return fmt.Errorf("watch etcd: canceled: revision %d is compacted", revision)
 		}
 	}
 }

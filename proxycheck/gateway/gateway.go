@@ -6,7 +6,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,11 +38,11 @@ var ErrEtcd = errors.New("no etcd answers")
 // Config says how the gateway runs. Every port may be 0 for any free one.
 type Config struct {
 	// Listen, AdminListen and PrometheusListen are the addresses of the
-	// routes, of the Admin API and of the metrics; APISIX's if empty.
+	// routes, of the Admin API and of the metrics.
 	Listen, AdminListen, PrometheusListen string
 	// Etcd is where the routes are kept.
 	Etcd etcdhttp.Config
-	// Prefix is what the keys in etcd begin with, DefaultPrefix if empty.
+	// Prefix is what the keys in etcd begin with.
 	Prefix string
 	// AdminKey is the key that the Admin API wants, never empty.
 	AdminKey string
@@ -55,14 +54,16 @@ type Config struct {
 
 // Server is a running gateway.
 type Server struct {
+	// URL is the base of the data plane, such as http://127.0.0.1:9080, and
+	// AdminURL that of the Admin API, without /apisix/admin. MetricsURL is
+	// where the metrics are.
+	URL, AdminURL, MetricsURL string
+
 	cfg       Config
 	routes    *routes
 	data      *dataPlane
 	admin     *admin
 	servers   []*http.Server
-	dataURL   string
-	adminURL  string
-	promURL   string
 	errs      chan error
 	cancel    context.CancelFunc
 	following sync.WaitGroup
@@ -84,10 +85,6 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 }
 
 func newServer(cfg Config) (*Server, error) {
-	cfg.Listen = cmp.Or(cfg.Listen, DefaultListen)
-	cfg.AdminListen = cmp.Or(cfg.AdminListen, DefaultAdminListen)
-	cfg.PrometheusListen = cmp.Or(cfg.PrometheusListen, DefaultPrometheusListen)
-	cfg.Prefix = cmp.Or(cfg.Prefix, DefaultPrefix)
 	switch {
 	case !strings.HasPrefix(cfg.Prefix, "/") || strings.HasSuffix(cfg.Prefix, "/"):
 		return nil, fmt.Errorf("etcd prefix %q must begin with a slash and not end with one", cfg.Prefix)
@@ -98,18 +95,13 @@ func newServer(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &etcd{client}
-	keys := cfg.Prefix + "/routes/"
+	rs := &routes{store: &store{client, cfg.Prefix + "/routes/"}, log: cfg.Logger, metrics: newMetrics()}
 	header := []string{Name + "/" + cfg.Version}
-	rs := &routes{etcd: e, prefix: keys, log: cfg.Logger}
 	return &Server{
 		cfg:    cfg,
 		routes: rs,
-		admin:  &admin{etcd: e, prefix: keys, key: cfg.AdminKey, server: header, log: cfg.Logger},
-		data: &dataPlane{
-			routes: rs, metrics: newMetrics(rs.reachable.Load),
-			server: header, transport: newTransport(),
-		},
+		data:   &dataPlane{routes: rs, server: header, transport: newTransport()},
+		admin:  &admin{store: rs.store, key: cfg.AdminKey, server: header, log: cfg.Logger},
 		errs:   make(chan error, 1),
 		cancel: func() {},
 	}, nil
@@ -120,7 +112,14 @@ func (s *Server) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrEtcd, err)
 	}
-	if err := s.listenAll(ctx); err != nil {
+	if s.URL, err = s.listen(ctx, s.cfg.Listen, s.data); err != nil {
+		return err
+	}
+	if s.MetricsURL, err = s.listen(ctx, s.cfg.PrometheusListen, s.routes.metrics.handler(s.data.server)); err != nil {
+		return err
+	}
+	s.MetricsURL += metricsPath
+	if s.AdminURL, err = s.listen(ctx, s.cfg.AdminListen, s.admin); err != nil {
 		return err
 	}
 	following, cancel := context.WithCancel(context.Background())
@@ -129,32 +128,12 @@ func (s *Server) start(ctx context.Context) error {
 	return nil
 }
 
-// listenAll opens every port, and serves none before all are open.
-func (s *Server) listenAll(ctx context.Context) error {
-	addresses := []string{s.cfg.Listen, s.cfg.PrometheusListen, s.cfg.AdminListen}
-	listeners := make([]net.Listener, len(addresses))
-	urls := make([]string, len(addresses))
-	for i, address := range addresses {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-		if err != nil {
-			for _, opened := range listeners[:i] {
-				opened.Close()
-			}
-			return err
-		}
-		listeners[i], urls[i] = clientListener{l}, "http://"+l.Addr().String()
+// listen opens a port and answers there until the gateway is closed.
+func (s *Server) listen(ctx context.Context, address string, h http.Handler) (url string, err error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return "", err
 	}
-	s.dataURL, s.promURL, s.adminURL = urls[0], urls[1]+metricsPath, urls[2]
-	_, port, _ := net.SplitHostPort(listeners[0].Addr().String())
-	s.data.port = []string{port}
-	s.serve(listeners[0], s.data)
-	s.serve(listeners[1], s.data.metrics.handler(s.data.server))
-	s.serve(listeners[2], s.admin)
-	return nil
-}
-
-// serve answers on l until the gateway is closed.
-func (s *Server) serve(l net.Listener, h http.Handler) {
 	server := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: time.Minute,
@@ -165,13 +144,14 @@ func (s *Server) serve(l net.Listener, h http.Handler) {
 	}
 	s.servers = append(s.servers, server)
 	s.following.Go(func() {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(clientListener{l}); !errors.Is(err, http.ErrServerClosed) {
 			select {
 			case s.errs <- fmt.Errorf("serve %s: %w", l.Addr(), err):
 			default:
 			}
 		}
 	})
+	return "http://" + l.Addr().String(), nil
 }
 
 // debugWriter logs what net/http has to say about its clients.
@@ -181,15 +161,6 @@ func (w debugWriter) Write(b []byte) (int, error) {
 	w.Debug().Msg(strings.TrimSpace(string(b)))
 	return len(b), nil
 }
-
-// URL is the base of the data plane, such as http://127.0.0.1:9080.
-func (s *Server) URL() string { return s.dataURL }
-
-// AdminURL is the base of the Admin API, without /apisix/admin.
-func (s *Server) AdminURL() string { return s.adminURL }
-
-// MetricsURL is where the metrics are.
-func (s *Server) MetricsURL() string { return s.promURL }
 
 // Err delivers at most one error: the gateway has ended by itself. It is never
 // closed.
@@ -206,7 +177,7 @@ func (s *Server) Close() error {
 		}
 		s.following.Wait()
 		s.data.transport.CloseIdleConnections()
-		s.routes.etcd.client.Close()
+		s.routes.store.Close()
 	})
 	return nil
 }

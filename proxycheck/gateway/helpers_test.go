@@ -184,7 +184,7 @@ func exchange(conn net.Conn, r *bufio.Reader, req *http.Request) (answer, error)
 // put puts a route by the Admin API.
 func put(t testing.TB, s *Server, id, body string) answer {
 	t.Helper()
-	return do(t, http.MethodPut, s.AdminURL()+"/apisix/admin/routes/"+id, map[string]string{"X-API-KEY": testKey}, body)
+	return do(t, http.MethodPut, s.AdminURL+"/apisix/admin/routes/"+id, map[string]string{"X-API-KEY": testKey}, body)
 }
 
 func mustPut(t testing.TB, s *Server, id, body string) {
@@ -210,7 +210,7 @@ func await(t testing.TB, what string, holds func() bool) {
 func awaitStatus(t testing.TB, s *Server, path string, status int) {
 	t.Helper()
 	await(t, fmt.Sprintf("%s to answer %d", path, status), func() bool {
-		return do(t, http.MethodGet, s.URL()+path, nil, "").status == status
+		return do(t, http.MethodGet, s.URL+path, nil, "").status == status
 	})
 }
 
@@ -218,7 +218,7 @@ func awaitStatus(t testing.TB, s *Server, path string, status int) {
 // all of labels, -1 if there is none.
 func metric(t testing.TB, s *Server, name string, labels ...string) float64 {
 	t.Helper()
-	for line := range strings.Lines(do(t, http.MethodGet, s.MetricsURL(), nil, "").body) {
+	for line := range strings.Lines(do(t, http.MethodGet, s.MetricsURL, nil, "").body) {
 		if !strings.HasPrefix(line, name+"{") && !strings.HasPrefix(line, name+" ") {
 			continue
 		}

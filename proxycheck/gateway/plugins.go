@@ -80,21 +80,19 @@ type metrics struct {
 	status    *prometheus.CounterVec
 	bandwidth *prometheus.CounterVec
 	latency   *prometheus.HistogramVec
-	// series caches the label lookups by route label, uri and node.
-	series sync.Map // seriesKey → *series
+	reachable prometheus.Gauge
 }
-
-type seriesKey struct{ label, uri, node string }
 
 // series are the metrics of one route and node.
 type series struct {
-	bandwidth                 bandwidth
+	ingress, egress           prometheus.Counter
 	request, apisix, upstream prometheus.Observer
-	// status is by code.
-	status sync.Map // int → prometheus.Counter
+	// status makes the counter of a code, and codes keeps them.
+	status func(code int) prometheus.Counter
+	codes  sync.Map
 }
 
-func newMetrics(reachable func() bool) *metrics {
+func newMetrics() *metrics {
 	route := []string{"route", "service", "consumer", "node"}
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
@@ -111,65 +109,48 @@ func newMetrics(reachable func() bool) *metrics {
 			Help:    "Request latency in milliseconds per service",
 			Buckets: latencyBuckets,
 		}, append([]string{"type"}, route...)),
+		reachable: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "apisix_etcd_reachable",
+			Help: "Whether etcd answers: 0 is no",
+		}),
 	}
-	up := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "apisix_etcd_reachable",
-		Help: "Whether etcd answers: 0 is no",
-	}, func() float64 {
-		if reachable() {
-			return 1
-		}
-		return 0
-	})
-	m.registry.MustRegister(m.status, m.bandwidth, m.latency, up)
+	m.registry.MustRegister(m.status, m.bandwidth, m.latency, m.reachable)
 	return m
 }
 
-// of returns the series of a route and a node, which is empty where no node
-// was asked.
-func (m *metrics) of(r *route, n *balanced) *series {
-	key := seriesKey{label: r.label, uri: r.URI}
-	if n != nil {
-		key.node = n.host
-	}
-	if s, ok := m.series.Load(key); ok {
-		return s.(*series)
-	}
+// series are those of a route and a node, which is empty where none was asked.
+// They begin to exist when they first count.
+func (m *metrics) series(route, uri, node string) func() *series {
 	latency := func(kind string) prometheus.Observer {
-		return m.latency.WithLabelValues(kind, key.label, "", "", key.node)
+		return m.latency.WithLabelValues(kind, route, "", "", node)
 	}
-	s, _ := m.series.LoadOrStore(key, &series{
-		bandwidth: bandwidth{
-			ingress: m.bandwidth.WithLabelValues("ingress", key.label, "", "", key.node),
-			egress:  m.bandwidth.WithLabelValues("egress", key.label, "", "", key.node),
-		},
-		request:  latency("request"),
-		apisix:   latency("apisix"),
-		upstream: latency("upstream"),
+	return sync.OnceValue(func() *series {
+		return &series{
+			ingress:  m.bandwidth.WithLabelValues("ingress", route, "", "", node),
+			egress:   m.bandwidth.WithLabelValues("egress", route, "", "", node),
+			request:  latency("request"),
+			apisix:   latency("apisix"),
+			upstream: latency("upstream"),
+			status: func(code int) prometheus.Counter {
+				return m.status.WithLabelValues(strconv.Itoa(code), uri, "", route, "", "", node)
+			},
+		}
 	})
-	return s.(*series)
 }
 
 // observe counts one answer. upstream is how long the node took, zero if none
 // was asked.
-func (m *metrics) observe(r *route, n *balanced, conn *clientConn, code int, total, upstream time.Duration) {
-	s := m.of(r, n)
-	counter, ok := s.status.Load(code)
+func (s *series) observe(code int, total, upstream time.Duration) {
+	counter, ok := s.codes.Load(code)
 	if !ok {
-		node := ""
-		if n != nil {
-			node = n.host
-		}
-		counter = m.status.WithLabelValues(strconv.Itoa(code), r.URI, "", r.label, "", "", node)
-		s.status.Store(code, counter)
+		counter, _ = s.codes.LoadOrStore(code, s.status(code))
 	}
 	counter.(prometheus.Counter).Inc()
 	s.request.Observe(milliseconds(total))
 	s.apisix.Observe(milliseconds(total - upstream))
-	if n != nil {
+	if upstream > 0 {
 		s.upstream.Observe(milliseconds(upstream))
 	}
-	conn.bill = &s.bandwidth
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

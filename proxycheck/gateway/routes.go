@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-
-	"armrepro/proxycheck/etcdhttp"
 )
 
 // route is a route that the data plane serves.
@@ -24,8 +22,8 @@ type route struct {
 	value    []byte
 	balancer *balancer
 	limiter  *limiter
-	// label is the route's label on metrics.
-	label string
+	// unasked counts what no node was asked for; nil without prometheus.
+	unasked func() *series
 }
 
 // table is what the data plane looks routes up in. It never changes; another
@@ -74,116 +72,97 @@ func newTable(routes map[string]*route) *table {
 
 // routes keeps the table in step with etcd.
 type routes struct {
-	etcd      *etcd
-	prefix    string // of the keys, such as /apisix/routes/
-	log       zerolog.Logger
-	table     atomic.Pointer[table]
-	reachable atomic.Bool
+	store   *store
+	log     zerolog.Logger
+	metrics *metrics
+	table   atomic.Pointer[table]
 	// byID is used by one goroutine only.
 	byID map[string]*route
 }
 
-// The pauses between attempts to reach an etcd that is away.
-const (
-	firstPause   = 50 * time.Millisecond
-	longestPause = time.Second
-)
-
-// load reads every route and returns the revision to watch from.
+// load reads every route and returns the revision at which it did.
 func (s *routes) load(ctx context.Context) (int64, error) {
-	kvs, revision, err := s.etcd.read(ctx, etcdhttp.Under(s.prefix))
-	s.reachable.Store(err == nil)
+	kvs, revision, err := s.store.read(ctx, s.store.all())
 	if err != nil {
 		return 0, err
 	}
-	before := s.byID
-	s.byID = map[string]*route{}
+	s.metrics.reachable.Set(1)
+	byID := map[string]*route{}
 	for _, kv := range kvs {
-		if id, ok := s.routeID(kv.Key); ok {
-			s.set(id, kv.Value, before[id])
+		id := strings.TrimPrefix(string(kv.Key), s.store.prefix)
+		if r := s.routeOf(id, kv.Value); r != nil {
+			byID[id] = r
 		}
 	}
-	s.table.Store(newTable(s.byID))
-	return revision + 1, nil
+	s.byID = byID
+	s.table.Store(newTable(byID))
+	return revision, nil
 }
 
-// follow applies what changes after revision until ctx ends. When etcd goes
-// away the routes stay as they are, and are read again when it is back.
+// retryEvery is the pause between attempts to reach an etcd that is away.
+const retryEvery = 200 * time.Millisecond
+
+// follow reads the routes again whenever they change after revision, until ctx
+// ends. While etcd is away they stay as they are.
 func (s *routes) follow(ctx context.Context, revision int64) {
-	pause := firstPause
 	for ctx.Err() == nil {
-		err := s.etcd.watch(ctx, etcdhttp.Under(s.prefix), revision, func(events []event, next int64) {
-			revision = next
-			s.apply(events)
-		})
+		err := s.store.awaitChange(ctx, revision)
+		if err == nil {
+			revision, err = s.load(ctx)
+		}
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		s.metrics.reachable.Set(0)
+		s.log.Warn().Err(err).Msg("lost etcd; the routes stay as they are")
 		for err != nil && ctx.Err() == nil {
-			if s.reachable.Swap(false) {
-				s.log.Warn().Err(err).Msg("lost etcd; the routes stay as they are")
-			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(pause):
+			case <-time.After(retryEvery):
 			}
-			pause = min(2*pause, longestPause)
-			if revision, err = s.load(ctx); err == nil {
-				s.log.Info().Msg("etcd answers again; read its routes")
-				pause = firstPause
-			}
+			revision, err = s.load(ctx)
+		}
+		if err == nil {
+			s.log.Info().Msg("etcd answers again; read its routes")
 		}
 	}
 }
 
-// apply makes the changes live.
-func (s *routes) apply(events []event) {
-	for _, e := range events {
-		id, ok := s.routeID(e.KV.Key)
-		switch {
-		case !ok:
-		case e.deleted():
-			delete(s.byID, id)
-		default:
-			s.set(id, e.KV.Value, s.byID[id])
-		}
+// routeOf is the route with that value. One that has not changed keeps its
+// counters; a value that is no route, such as the placeholders that APISIX
+// writes, gives nil.
+func (s *routes) routeOf(id string, value []byte) *route {
+	if before := s.byID[id]; before != nil && bytes.Equal(before.value, value) {
+		return before
 	}
-	s.table.Store(newTable(s.byID))
-}
-
-// set reads a route's value. A route that did not change keeps its counters; a
-// value that is no route, such as the placeholders that APISIX writes, is
-// passed over.
-func (s *routes) set(id string, value []byte, before *route) {
-	delete(s.byID, id)
-	if before != nil && bytes.Equal(before.value, value) {
-		s.byID[id] = before
-		return
-	}
-	if !json.Valid(value) {
+	if !validID(id) || !json.Valid(value) {
 		s.log.Debug().Str("id", id).Msg("key is not a route")
-		return
+		return nil
 	}
 	sp, err := parseSpec(value)
 	if err != nil {
 		s.log.Warn().Err(err).Str("id", id).Msg("could not serve route")
-		return
+		return nil
 	}
-	s.byID[id] = newRoute(id, sp, value)
+	return newRoute(id, sp, value, s.metrics)
 }
 
-func newRoute(id string, sp *spec, value []byte) *route {
-	r := &route{spec: sp, id: id, value: value, balancer: newBalancer(sp.nodes), label: id}
-	if sp.prometheus != nil && sp.prometheus.PreferName {
-		r.label = cmp.Or(sp.Name, id)
-	}
+func newRoute(id string, sp *spec, value []byte, m *metrics) *route {
+	r := &route{spec: sp, id: id, value: value, balancer: newBalancer(sp.nodes)}
 	if sp.limit != nil {
 		r.limiter = newLimiter(sp.limit)
 	}
+	if sp.prometheus != nil {
+		label := id
+		if sp.prometheus.PreferName {
+			label = cmp.Or(sp.Name, id)
+		}
+		r.unasked = m.series(label, sp.URI, "")
+		for _, n := range r.balancer.nodes {
+			n.series = m.series(label, sp.URI, n.host)
+		}
+	}
 	return r
-}
-
-// routeID takes a route's id from its key.
-func (s *routes) routeID(key []byte) (string, bool) {
-	id, ok := strings.CutPrefix(string(key), s.prefix)
-	return id, ok && validID(id)
 }
 
 // balancer spreads requests over nodes by weight, evenly interleaved: the
@@ -198,6 +177,8 @@ type balanced struct {
 	host    string
 	weight  int64
 	current int64
+	// series counts what the node was asked for; nil without prometheus.
+	series func() *series
 }
 
 // newBalancer takes the nodes whose weight is above zero.

@@ -46,7 +46,7 @@ func TestEtcdLossAndReturn(t *testing.T) {
 		t.Errorf("without etcd PUT answered %d %s", a.status, a.body)
 	}
 	await(t, "the gateway to notice", func() bool { return metric(t, s, "apisix_etcd_reachable") == 0 })
-	if a := do(t, http.MethodGet, s.URL()+"/hello", nil, ""); a.status != http.StatusOK {
+	if a := do(t, http.MethodGet, s.URL+"/hello", nil, ""); a.status != http.StatusOK {
 		t.Errorf("without etcd the route answered %d", a.status)
 	}
 
@@ -83,10 +83,10 @@ func TestFindsWhatIsThere(t *testing.T) {
 		}
 	}
 	second := startTest(t, cfg)
-	if a := do(t, http.MethodGet, second.URL()+"/hello", nil, ""); a.status != http.StatusOK {
+	if a := do(t, http.MethodGet, second.URL+"/hello", nil, ""); a.status != http.StatusOK {
 		t.Errorf("the route answered %d", a.status)
 	}
-	a := do(t, http.MethodGet, second.AdminURL()+"/apisix/admin/routes", map[string]string{"X-API-KEY": testKey}, "")
+	a := do(t, http.MethodGet, second.AdminURL+"/apisix/admin/routes", map[string]string{"X-API-KEY": testKey}, "")
 	if !strings.Contains(a.body, `"total":1}`) {
 		t.Errorf("the list is %s", a.body)
 	}
@@ -113,7 +113,7 @@ func TestAdminRefuses(t *testing.T) {
 		{"another method", http.MethodPatch, "routes/1", body, 404, "not found"},
 		{"bad id to delete", http.MethodDelete, "routes/a%20b", "", 404, "Key not found"},
 	} {
-		a := do(t, test.method, s.AdminURL()+adminPath+test.path, map[string]string{"X-API-KEY": testKey}, test.body)
+		a := do(t, test.method, s.AdminURL+adminPath+test.path, map[string]string{"X-API-KEY": testKey}, test.body)
 		if a.status != test.status || !strings.Contains(a.body, test.want) {
 			t.Errorf("%s: %d %s, want %d %s", test.name, a.status, a.body, test.status, test.want)
 		}
@@ -145,7 +145,7 @@ func TestKeepaliveRequests(t *testing.T) {
 	s := startTest(t, testConfig(t))
 	mustPut(t, s, "1", plainBody("/hello", startUpstream(t)))
 	awaitStatus(t, s, "/hello", http.StatusOK)
-	u, err := url.Parse(s.URL())
+	u, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestKeepaliveRequests(t *testing.T) {
 	defer conn.Close()
 	r := bufio.NewReader(conn)
 	for i := 1; i <= maxRequests; i++ {
-		req, err := http.NewRequest(http.MethodGet, s.URL()+"/hello", nil)
+		req, err := http.NewRequest(http.MethodGet, s.URL+"/hello", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,9 +185,9 @@ func TestMetrics(t *testing.T) {
 	s := startTest(t, testConfig(t))
 	mustPut(t, s, "r1", pluginBody("/hello", 3, startUpstream(t)))
 	awaitStatus(t, s, "/hello", http.StatusOK) // the first of three
-	sent := do(t, http.MethodGet, s.URL()+"/hello", nil, "")
-	do(t, http.MethodGet, s.URL()+"/hello", nil, "")
-	if a := do(t, http.MethodGet, s.URL()+"/hello", nil, ""); a.status != http.StatusServiceUnavailable {
+	sent := do(t, http.MethodGet, s.URL+"/hello", nil, "")
+	do(t, http.MethodGet, s.URL+"/hello", nil, "")
+	if a := do(t, http.MethodGet, s.URL+"/hello", nil, ""); a.status != http.StatusServiceUnavailable {
 		t.Errorf("the fourth request was answered %d", a.status)
 	}
 	for _, test := range []struct {
@@ -241,7 +241,7 @@ func TestConcurrentLoad(t *testing.T) {
 			client := &http.Client{Transport: &http.Transport{}}
 			defer client.CloseIdleConnections()
 			for range requests {
-				resp, err := client.Get(s.URL() + "/hello")
+				resp, err := client.Get(s.URL + "/hello")
 				if err != nil {
 					t.Error(err)
 					return
@@ -329,7 +329,7 @@ func TestLeaksNoGoroutine(t *testing.T) {
 		mustPut(t, s, "1", pluginBody("/hello", 5, upstream))
 		awaitStatus(t, s, "/hello", http.StatusOK)
 		// One connection stays open.
-		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "http://"))
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -369,7 +369,7 @@ func BenchmarkProxy(b *testing.B) {
 			defer client.CloseIdleConnections()
 			b.ReportAllocs()
 			for b.Loop() {
-				resp, err := client.Get(s.URL() + "/hello")
+				resp, err := client.Get(s.URL + "/hello")
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -129,7 +129,7 @@ func FuzzRoute(f *testing.F) {
 		if err != nil {
 			t.Fatalf("stored as %s: %v", Encode(o), err)
 		}
-		r := newRoute("1", sp, nil)
+		r := newRoute("1", sp, nil, newMetrics())
 		table := newTable(map[string]*route{"1": r})
 		if found := table.find(strings.TrimSuffix(sp.URI, "*")); sp.Status == 1 && found != r {
 			t.Errorf("%s is not found", sp.URI)

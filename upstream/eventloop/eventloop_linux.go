@@ -12,7 +12,11 @@
 package eventloop
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"syscall"
 	"time"
 	"unsafe"
@@ -26,6 +30,13 @@ const (
 	Writable = unix.EPOLLOUT
 	// Exclusive wakes only one of the loops that wait for the same listener.
 	Exclusive = unix.EPOLLEXCLUSIVE
+	// Connection is registered once for the life of a connection:
+	// edge-triggered, so that no further call is needed to change it. A hang-up
+	// is asked for because an edge may stand for data and the end of the stream
+	// together.
+	Connection = Readable | Writable | unix.EPOLLRDHUP | unix.EPOLLET
+	// HangUp are the events after which a socket has to be read to its end.
+	HangUp = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
 )
 
 // maxEvents bounds one Wait. More would only delay the first event's answer.
@@ -117,23 +128,50 @@ func (l *Loop) Event(i int) Event {
 	return Event{Token: ev.Fd, Ready: ready}
 }
 
-// Read receives from a non-blocking socket. Zero bytes without an error is the
-// end of the stream.
-func Read(fd int, p []byte) (int, syscall.Errno) {
-	n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
-		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, 0, 0)
-	if errno != 0 {
-		return 0, errno
+// Listen opens a listening TCP socket, whose connections have TCP_NODELAY, and
+// returns its address.
+func Listen(ctx context.Context, address string) (fd int, at net.Addr, err error) {
+	var lc net.ListenConfig
+	lc.SetMultipathTCP(false)
+	ln, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return -1, nil, fmt.Errorf("listen: %w", err)
 	}
-	return int(n), 0
+	defer ln.Close()
+	// The duplicate is out of the Go runtime's own epoll.
+	raw, err := ln.(*net.TCPListener).SyscallConn()
+	if err == nil {
+		control := raw.Control(func(ours uintptr) { fd, err = unix.FcntlInt(ours, unix.F_DUPFD_CLOEXEC, 0) })
+		err = errors.Join(control, err)
+	}
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	}
+	if err != nil {
+		return -1, nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return fd, ln.Addr(), nil
+}
+
+// Read receives from a non-blocking socket. The end of the stream is io.EOF.
+func Read(fd int, p []byte) (int, error) {
+	n, err := transfer(unix.SYS_RECVFROM, fd, p, 0)
+	if n == 0 && err == nil {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // Write sends on a non-blocking socket and never raises SIGPIPE.
-func Write(fd int, p []byte) (int, syscall.Errno) {
-	n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd),
-		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
+func Write(fd int, p []byte) (int, error) { return transfer(unix.SYS_SENDTO, fd, p, unix.MSG_NOSIGNAL) }
+
+// transfer makes a system call that sends or receives. Its error is an Errno,
+// which the interface holds without an allocation.
+func transfer(call uintptr, fd int, p []byte, flags uintptr) (int, error) {
+	n, _, errno := syscall.RawSyscall6(call, uintptr(fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), flags, 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}
-	return int(n), 0
+	return int(n), nil
 }

@@ -4,9 +4,9 @@ package eventloop
 
 import (
 	"errors"
+	"io"
 	"os"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -94,8 +94,8 @@ func TestLevelTriggered(t *testing.T) {
 		t.Fatal(err)
 	}
 	none(t, l)
-	if n, errno := Write(b, []byte("abc")); n != 3 || errno != 0 {
-		t.Fatalf("Write: %d, %v", n, errno)
+	if n, err := Write(b, []byte("abc")); n != 3 || err != nil {
+		t.Fatalf("Write: %d, %v", n, err)
 	}
 	for range 2 {
 		if ev := wait(t, l); ev.Token != 7 || ev.Ready&Readable == 0 {
@@ -103,8 +103,8 @@ func TestLevelTriggered(t *testing.T) {
 		}
 	}
 	buf := make([]byte, 2)
-	if n, errno := Read(a, buf); n != 2 || errno != 0 || string(buf) != "ab" {
-		t.Fatalf("Read: %q, %d, %v", buf, n, errno)
+	if n, err := Read(a, buf); n != 2 || err != nil || string(buf) != "ab" {
+		t.Fatalf("Read: %q, %d, %v", buf, n, err)
 	}
 	if err := l.Remove(a); err != nil {
 		t.Fatal(err)
@@ -156,31 +156,31 @@ func TestHangUpIsReadable(t *testing.T) {
 	if ev := wait(t, l); ev.Ready&Readable == 0 {
 		t.Errorf("event %+v is not readable", ev)
 	}
-	if n, errno := Read(a, make([]byte, 1)); n != 0 || errno != 0 {
-		t.Errorf("Read: %d, %v; want the end", n, errno)
+	if n, err := Read(a, make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("Read: %d, %v; want the end", n, err)
 	}
 }
 
 func TestReadWriteErrors(t *testing.T) {
 	t.Parallel()
 	a, b := socketPair(t)
-	if n, errno := Read(a, make([]byte, 1)); n != 0 || errno != unix.EAGAIN {
-		t.Errorf("Read of nothing: %d, %v", n, errno)
+	if n, err := Read(a, make([]byte, 1)); n != 0 || err != unix.EAGAIN {
+		t.Errorf("Read of nothing: %d, %v", n, err)
 	}
-	if n, errno := Read(-1, make([]byte, 1)); n != 0 || errno != unix.EBADF {
-		t.Errorf("Read of no descriptor: %d, %v", n, errno)
+	if n, err := Read(-1, make([]byte, 1)); n != 0 || err != unix.EBADF {
+		t.Errorf("Read of no descriptor: %d, %v", n, err)
 	}
-	var errno syscall.Errno
-	for errno == 0 {
-		_, errno = Write(a, make([]byte, 1<<16))
+	var err error
+	for err == nil {
+		_, err = Write(a, make([]byte, 1<<16))
 	}
-	if errno != unix.EAGAIN {
-		t.Errorf("Write until full: %v", errno)
+	if err != unix.EAGAIN {
+		t.Errorf("Write until full: %v", err)
 	}
 	shutdown(t, b)
 	// SIGPIPE would end the test here.
-	if n, errno := Write(a, []byte("x")); n != 0 || errno != unix.EPIPE {
-		t.Errorf("Write to a closed peer: %d, %v", n, errno)
+	if n, err := Write(a, []byte("x")); n != 0 || err != unix.EPIPE {
+		t.Errorf("Write to a closed peer: %d, %v", n, err)
 	}
 }
 

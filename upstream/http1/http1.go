@@ -2,70 +2,135 @@
 // pieces of any size, keeping no more than one line.
 package http1
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+)
 
 // Error says in words how a message breaks HTTP's framing rules.
 type Error string
 
 func (e Error) Error() string { return string(e) }
 
-const errHeader Error = "header section over 64 KiB"
-
 const (
-	// maxHeader bounds a header or trailer section. net/http's server
-	// accepts 1 MB, nginx 32 KB; real answers stay below 8 KB.
-	maxHeader = 64 << 10
-	// maxLine is how much of a line that is split over reads is kept. No
-	// header that decides the framing is longer.
-	maxLine = 256
+	ErrLength     Error = "Content-Length that is no number below 2^63"
+	ErrTwoLengths Error = "two Content-Length headers that differ"
+	ErrCoding     Error = "Transfer-Encoding other than chunked, once"
+
+	errHeader Error = "header section over 64 KiB"
 )
 
-// line collects one line over as many reads as it takes.
-type line struct {
-	kept [maxLine]byte
-	n    int32
-	// cut says that the line was longer than what was kept.
-	cut bool
-	// cr says that the last byte so far was a CR.
-	cr bool
-}
+// maxHeader bounds a header or trailer section in bytes. net/http's server
+// accepts 1 MB, nginx 32 KB; real responses stay below 8 KB.
+const maxHeader = 64 << 10
 
-// next takes a line from data. It returns the line without its end, how many
-// bytes of data belong to it, whether it ended with CRLF rather than a bare LF,
-// and whether it is complete. A line that is complete in data is not copied.
-// One that is longer than maxLine is cut to that in either case, so that the
-// same bytes mean the same however they arrive.
-func (l *line) next(data []byte) (text []byte, used int, crlf, complete bool) {
+// CutLine returns the line that data begins with, how many bytes it takes with
+// its end, and whether that is CRLF rather than a bare LF. used is 0 if the line
+// has no end.
+func CutLine(data []byte) (text []byte, used int, crlf bool) {
 	end := bytes.IndexByte(data, '\n')
 	if end < 0 {
-		l.keep(data)
-		return nil, len(data), false, false
+		return nil, 0, false
 	}
-	text, used = data[:end], end+1
-	if l.n == 0 && end <= maxLine {
-		crlf = end > 0 && text[end-1] == '\r'
-	} else {
-		l.keep(text)
-		text, crlf = l.kept[:l.n], l.cr
+	if end > 0 && data[end-1] == '\r' {
+		return data[:end-1], end + 1, true
 	}
-	if crlf && !l.cut {
-		text = text[:len(text)-1]
+	return data[:end], end + 1, false
+}
+
+// line collects one line over as many reads as it takes.
+type line struct{ kept []byte }
+
+// next takes a line, or a part of one, from data. It returns the line so far
+// without its end, how many bytes of data belong to it, whether it ended with
+// CRLF, and whether it is complete. A line that is complete in data is not
+// copied. The line is valid until the next call.
+func (l *line) next(data []byte) (text []byte, used int, crlf, complete bool) {
+	text, used, crlf = CutLine(data)
+	if used == 0 {
+		l.kept = append(l.kept, data...)
+		return l.kept, len(data), false, false
+	}
+	if len(l.kept) > 0 {
+		whole := append(l.kept, data[:used]...)
+		text, _, crlf = CutLine(whole)
+		l.kept = whole[:0]
 	}
 	return text, used, crlf, true
 }
 
-func (l *line) keep(data []byte) {
-	if len(data) == 0 {
-		return
-	}
-	n := copy(l.kept[l.n:], data)
-	l.n += int32(n)
-	l.cut = l.cut || n < len(data)
-	l.cr = data[len(data)-1] == '\r'
+// Head reads the lines of a start line and header section. The zero value is
+// ready for use.
+type Head struct {
+	line line
+	size int
 }
 
-// reset forgets the line that next completed.
-func (l *line) reset() { l.n, l.cut, l.cr = 0, false, false }
+// Next takes the next line from data. It returns the line so far without its
+// end, how many bytes it took, and whether the line is complete; an empty
+// complete line ends the section. The line is valid until the next call.
+func (h *Head) Next(data []byte) (text []byte, used int, complete bool, err error) {
+	text, used, _, complete = h.line.next(data[:min(len(data), maxHeader+1)])
+	if h.size += used; h.size > maxHeader {
+		return text, used, false, errHeader
+	}
+	return text, used, complete, nil
+}
+
+// Started says whether any byte has been read.
+func (h *Head) Started() bool { return h.size > 0 }
+
+// Reset makes ready for the next head.
+func (h *Head) Reset() { h.line.kept, h.size = h.line.kept[:0], 0 }
+
+// Framing is what a message's head says about where its body ends and whether
+// its connection stays open. The zero value is that of an empty HTTP/1.1 head.
+type Framing struct {
+	HTTP10    bool
+	Closes    bool
+	Chunked   bool
+	HasLength bool
+	Length    uint64
+	keeps     bool
+}
+
+// KeepAlive says whether the connection stays open after the message.
+func (f *Framing) KeepAlive() bool { return !f.Closes && (!f.HTTP10 || f.keeps) }
+
+// Version reads "HTTP/1.1"; false if it is no HTTP/1. A higher minor version
+// reads as 1.1 (RFC 9110, section 2.5).
+func (f *Framing) Version(b []byte) bool {
+	const form = "HTTP/1.1"
+	f.HTTP10 = string(b) == "HTTP/1.0"
+	return len(b) == len(form) && string(b[:7]) == form[:7] && '0' <= b[7] && b[7] <= '9'
+}
+
+// Field reads a header field if it is one that decides, and says whether it is.
+// Of codings it accepts chunked alone: no other has to be expected without TE.
+func (f *Framing) Field(name, value []byte) (decides bool, err error) {
+	switch {
+	case EqualFold(name, "connection"):
+		f.Closes = f.Closes || HasToken(value, "close")
+		f.keeps = f.keeps || HasToken(value, "keep-alive")
+	case EqualFold(name, "content-length"):
+		n, ok := ParseLength(TrimSpace(value))
+		switch {
+		case !ok:
+			return true, ErrLength
+		case f.HasLength && n != f.Length:
+			return true, ErrTwoLengths
+		}
+		f.HasLength, f.Length = true, n
+	case EqualFold(name, "transfer-encoding"):
+		if f.Chunked || !EqualFold(TrimSpace(value), "chunked") {
+			return true, ErrCoding
+		}
+		f.Chunked = true
+	default:
+		return false, nil
+	}
+	return true, nil
+}
 
 // EqualFold says whether b is the lower-case ASCII string s, whatever its case.
 func EqualFold(b []byte, s string) bool {
@@ -86,13 +151,9 @@ func EqualFold(b []byte, s string) bool {
 // HasToken says whether the comma-separated list holds token, which is in lower
 // case.
 func HasToken(list []byte, token string) bool {
-	for len(list) > 0 {
-		item := list
-		if i := bytes.IndexByte(list, ','); i >= 0 {
-			item, list = list[:i], list[i+1:]
-		} else {
-			list = nil
-		}
+	for more := true; more; {
+		var item []byte
+		item, list, more = bytes.Cut(list, []byte{','})
 		if EqualFold(TrimSpace(item), token) {
 			return true
 		}
@@ -102,67 +163,21 @@ func HasToken(list []byte, token string) bool {
 
 // TrimSpace cuts the spaces and tabs around b.
 func TrimSpace(b []byte) []byte {
-	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
+	for len(b) > 0 && IsBlank(b[0]) {
 		b = b[1:]
 	}
-	return trimRight(b)
-}
-
-func trimRight(b []byte) []byte {
-	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
+	for len(b) > 0 && IsBlank(b[len(b)-1]) {
 		b = b[:len(b)-1]
 	}
 	return b
 }
 
+// IsBlank says whether c is a space or a tab.
+func IsBlank(c byte) bool { return c == ' ' || c == '\t' }
+
 // ParseLength reads the value of a Content-Length header: digits alone, below
 // 2^63.
 func ParseLength(b []byte) (uint64, bool) {
-	if len(b) == 0 {
-		return 0, false
-	}
-	var n uint64
-	for _, c := range b {
-		if c < '0' || c > '9' || n > (1<<63-1)/10 {
-			return 0, false
-		}
-		n = n*10 + uint64(c-'0')
-	}
-	return n, n < 1<<63
+	n, err := strconv.ParseUint(string(b), 10, 63)
+	return n, err == nil
 }
-
-// Head reads the lines of a start line and header section. The zero value is
-// ready for use.
-type Head struct {
-	line line
-	size int32
-	// cut says that the line that Next returned last is only its beginning.
-	cut bool
-}
-
-// Next takes the next line from data. It returns the line without its end, how
-// many bytes it took, and whether the line is complete; an empty complete line
-// ends the section. The line is valid until the next call.
-func (h *Head) Next(data []byte) (text []byte, used int, complete bool, err error) {
-	text, used, _, complete = h.line.next(data)
-	h.size += int32(min(used, maxHeader+1))
-	if h.size > maxHeader {
-		return nil, used, false, errHeader
-	}
-	if complete {
-		h.cut = h.line.cut
-		h.line.reset()
-	}
-	return text, used, complete, nil
-}
-
-// Cut says whether the line that Next returned last is only the beginning of a
-// longer one.
-func (h *Head) Cut() bool { return h.cut }
-
-// Partial is what has been read of a line that is not complete, at most its first
-// 256 bytes.
-func (h *Head) Partial() []byte { return h.line.kept[:h.line.n] }
-
-// Started says whether any byte has been read.
-func (h *Head) Started() bool { return h.size > 0 }

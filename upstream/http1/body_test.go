@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// readChunked feeds input to a Chunked in pieces of size bytes. It returns the
+// readChunked feeds input to a Body in pieces of size bytes. It returns the
 // payload, how many bytes were taken, and whether the body was complete.
 func readChunked(input []byte, size int) (payload []byte, used int, done bool, err error) {
-	var c Chunked
+	var c Body
 	for used < len(input) && !done && err == nil {
 		piece := input[used:min(used+size, len(input))]
 		for len(piece) > 0 && !done && err == nil {
@@ -111,7 +111,7 @@ func TestChunkedEverySplit(t *testing.T) {
 	t.Parallel()
 	input := []byte("5;" + strings.Repeat("e", 400) + "\r\nhello\r\n6\r\n world\r\n0\r\nT: " + strings.Repeat("t", 400) + "\r\n\r\n")
 	for at := range input {
-		var c Chunked
+		var c Body
 		var payload []byte
 		var done bool
 		for _, piece := range [][]byte{input[:at], input[at:]} {
