@@ -176,27 +176,26 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usage
 	}
 	if name := unknown.GetSpecifiedName(); unknown.GetSpecifiedShortnames() == "" {
-		usage.hint = didYouMean(similarFlags(cmd, name)...)
+		var flags []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				flags = append(flags, "--"+f.Name)
+			}
+		})
+		usage.hint = didYouMean(similar("--"+name, flags)...)
 	} else if cmd.Name() == "load" && name == "s" {
 		usage.hint = noScripts
 	}
 	return usage
 }
 
-// similarFlags lists the flags of cmd that resemble name, by cobra's measure for
-// commands.
-func similarFlags(cmd *cobra.Command, name string) []string {
-	flags := &cobra.Command{SuggestionsMinimumDistance: 2}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
-		}
-	})
-	similar := flags.SuggestionsFor(name)
-	for i := range similar {
-		similar[i] = "--" + similar[i]
+// similar lists the words that resemble one, by cobra's measure for commands.
+func similar(word string, words []string) []string {
+	all := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, w := range words {
+		all.AddCommand(&cobra.Command{Use: w, Run: func(*cobra.Command, []string) {}})
 	}
-	return similar
+	return all.SuggestionsFor(word)
 }
 
 // didYouMean is the hint that suggests words.
@@ -214,7 +213,10 @@ func newHelp() *cobra.Command {
 		Long:  "Prints help for armrepro or a command.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
+			switch {
+			case err == nil && len(rest) > 0 && about != cmd.Root():
+				return usagef("help takes one command, not also %q", rest[0])
+			case err != nil || len(rest) > 0:
 				return unknownCommand(cmd.Root(), args[len(args)-len(rest):][0])
 			}
 			about.InitDefaultHelpFlag()

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
@@ -30,7 +29,7 @@ type progress struct {
 }
 
 func newProgress(w io.Writer, flags *logFlags) *progress {
-	return &progress{w: w, lines: isTerminal(w) && os.Getenv("TERM") != "dumb" && !flags.quiet && flags.format == "text"}
+	return &progress{w: w, lines: takesEscapes(w) && !flags.quiet && flags.format == "text"}
 }
 
 // clearLine returns to the beginning of the line and erases it.

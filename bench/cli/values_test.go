@@ -80,6 +80,16 @@ func TestParseHeaders(t *testing.T) {
 	}
 }
 
+// TestCompleteKey refuses at once what no header can hold.
+func TestCompleteKey(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{"edd1c9f0": "", "two\nlines": "line break", "\x1b[A": "control character", "tab\t": "control"} {
+		if err := completeKey(&key); (err == nil) != (want == "") || err != nil && (!is[*usageError](err) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+}
+
 // TestProgress shows what a terminal is sent: one line, erased for the log.
 func TestProgress(t *testing.T) {
 	t.Parallel()
