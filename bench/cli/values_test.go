@@ -127,13 +127,16 @@ func TestProgressWithoutTerminal(t *testing.T) {
 	}
 }
 
-// TestScenarioExample reads the scenario file that the help shows.
+// TestScenarioExample reads the scenario file that the help shows, also on a narrow
+// terminal.
 func TestScenarioExample(t *testing.T) {
 	t.Parallel()
-	_, example, _ := strings.Cut(scenarioAbout, "\n\n")
-	example, _, _ = strings.Cut(example, "\n\n")
-	s, err := bench.ReadScenario(strings.NewReader(example))
-	if err != nil || s.Name != "limited" || len(s.Plugins()) != 2 || s.Expect.Metric == "" {
-		t.Errorf("%+v, %v", s, err)
+	for _, width := range []int{48, 100} {
+		_, example, _ := strings.Cut(reflow(scenarioAbout, width), "\n\n")
+		example, _, _ = strings.Cut(example, "\n\n")
+		s, err := bench.ReadScenario(strings.NewReader(example))
+		if err != nil || s.Name != "limited" || len(s.Plugins()) != 2 || s.Expect.Metric == "" {
+			t.Errorf("at %d columns: %+v, %v", width, s, err)
+		}
 	}
 }
