@@ -66,6 +66,10 @@ func (j judge) judgeRun(run *Run) {
 			"errors: connect %d, read %d, write %d, timeout %d, status above 399 %d",
 			e.Connect, e.Read, e.Write, e.Timeout, e.Status)
 	}
+	if run.Requests < fewRequests {
+		j.warn(Warning{Code: FewRequests, Hint: "use a longer --duration or a higher --rate"},
+			"%d answers are too few to judge the figures", run.Requests)
+	}
 	j.judgeUpstream(run)
 	j.judgeReconnects(run)
 	j.judgeLoad(run)
@@ -135,7 +139,7 @@ func (j judge) judgeRate(run *Run) {
 	// Nobody misses what was not due yet while connections were opened.
 	if float64(run.Unsent) > (1-rateLimit)*run.Rate*run.Seconds {
 		j.warn(Warning{Code: RateMissed, Hint: "use a lower --rate or more --connections: the latencies are those of a growing queue"},
-			"the generator reached %.0f of %.0f requests/s and never sent %d requests", run.QPS, run.Rate, run.Unsent)
+			"the generator reached %s of %s requests/s and never sent %d requests", RoundRate(run.QPS), RoundRate(run.Rate), run.Unsent)
 	}
 }
 

@@ -15,6 +15,7 @@ const (
 	GatewayRestarted = "gateway-restarted" // the workers changed during a run; invalid
 	NothingMeasured  = "nothing-measured"  // a run has no complete answer; invalid
 	RunErrors        = "run-errors"        // invalid
+	FewRequests      = "few-requests"      // a run has too few answers for any statistics
 	UpstreamUnseen   = "upstream-unseen"   // something else answered for the upstream; invalid
 	UpstreamShared   = "upstream-shared"   // somebody else uses the upstream
 	GatewayIdle      = "gateway-idle"      // something else was the limit; invalid
@@ -70,6 +71,9 @@ const (
 	otherUse = 0.01
 	// rateLimit is the share of a fixed rate that has to be answered.
 	rateLimit = 0.99
+	// fewRequests is how many answers a run needs for any statistics: with fewer,
+	// each one is over a tenth of the figure.
+	fewRequests = 10
 	// spreadLimit is how far runs may differ, relative to their mean. Latency
 	// gets more: one stall moves wrk's mean, which counts it for every
 	// request that it kept from being sent.
@@ -198,6 +202,9 @@ func (r *Result) judgeScenario(s *ScenarioResult) {
 
 // judgeSpread looks at how far the runs of a scenario agree.
 func (j judge) judgeSpread(runs []Run) {
+	if slices.ContainsFunc(Complete(runs), func(run Run) bool { return run.Requests < fewRequests }) {
+		return // Each run has its warning.
+	}
 	qps, latency := known(Spread(runs, (*Run).Throughput)), known(Spread(runs, (*Run).AverageLatency))
 	worst := max(qps/spreadLimit, latency/latencySpreadLimit)
 	if worst > 1 {

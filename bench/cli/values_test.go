@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"armrepro/bench"
+	"armrepro/bench/load"
 )
 
 func TestCountValue(t *testing.T) {
@@ -93,14 +96,21 @@ func TestCompleteKey(t *testing.T) {
 // TestProgress shows what a terminal is sent: one line, erased for the log.
 func TestProgress(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	p := &progress{w: &out, lines: true}
+	var out, logged bytes.Buffer
+	p := &progress{w: &out, log: zerolog.New(&logged), lines: true}
 	p.Begin("one, run 1 of 2", 10*time.Second)
 	p.Update(1000)
 	if _, err := io.WriteString(p, "a log line\n"); err != nil {
 		t.Fatal(err)
 	}
 	p.End(&bench.Run{})
+	if logged.Len() == 0 || strings.Contains(logged.String(), "cut") {
+		t.Errorf("logged %q of a whole run", &logged)
+	}
+	p.End(&bench.Run{Result: load.Result{Seconds: 2.51, QPS: 0.0132}, Cut: true})
+	if text := logged.String(); !strings.Contains(text, `"qps":"0.013"`) || !strings.Contains(text, "run 1 of 2, cut after 2.5 s") {
+		t.Errorf("logged %q", text)
+	}
 	got := out.String()
 	for _, want := range []string{
 		clearLine + "one, run 1 of 2: – requests/s, 10s left",
