@@ -109,11 +109,13 @@ func (b *builtin) start(ctx context.Context) error {
 		"--admin-listen", hostPort(b.cfg.AdminPort),
 		"--prometheus-listen", hostPort(b.cfg.PrometheusPort),
 		"--etcd", strings.Join(b.cfg.Etcd.Endpoints, ","),
-		"--etcd-user", b.cfg.Etcd.User,
-		"--etcd-cacert", b.cfg.Etcd.CACert,
-		"--etcd-cert", b.cfg.Etcd.Cert,
-		"--etcd-key", b.cfg.Etcd.Key,
 		"--etcd-prefix", b.cfg.EtcdPrefix,
+	}
+	etcd := b.cfg.Etcd
+	for _, f := range [][2]string{{"user", etcd.User}, {"cacert", etcd.CACert}, {"cert", etcd.Cert}, {"key", etcd.Key}} {
+		if f[1] != "" {
+			args = append(args, "--etcd-"+f[0], f[1])
+		}
 	}
 	var err error
 	b.child, err = process.Start(process.Config{

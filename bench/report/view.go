@@ -184,19 +184,19 @@ func scenarioName(s bench.ScenarioResult) string {
 
 // controlLine says how far the gateway was from the ceiling.
 func controlLine(r bench.Result) string {
-	const label = "Without the gateway (ceiling): "
+	label := "Without the gateway (ceiling): "
 	c := r.Control
-	if c == nil {
+	switch {
+	case c == nil:
 		return label + missing + " (not measured)."
+	case c.Cut:
+		label = "Without the gateway, cut after " + fixed(c.Seconds, 1) + " s (no ceiling): "
 	}
 	line := fmt.Sprintf("%s%s requests/s, avg latency %s (CPU: upstream %s, load %s).", label,
 		rate(c.QPS), figure(c.Latency.MeanWrk, microseconds),
 		figure(c.CPU.Upstream, percent), figure(c.CPU.Load, percent))
-	if c.Cut {
-		return line + " Cut after " + seconds(c.Seconds) + "."
-	}
 	// At a fixed rate the gateway reaches what was asked of it.
-	if !counts(r) || r.Settings.Rate > 0 || r.Settings.RateShare > 0 {
+	if c.Cut || !counts(r) || r.Settings.Rate > 0 || r.Settings.RateShare > 0 {
 		return line
 	}
 	var shares []string
