@@ -6,24 +6,26 @@ import (
 	"slices"
 )
 
-// judge looks at runs and warns once of each code, with the name of the run.
+// judge looks at runs and warns once of each code, with the name of the run. The
+// runs are those of a scenario, or of none.
 type judge struct {
 	*Result
-	name string
+	scenario string
+	name     string
 	// connections are those of the runs.
 	connections int
 	seen        map[string]bool
 }
 
-func (r *Result) newJudge(name string) judge {
-	return judge{r, name, r.Settings.Connections, map[string]bool{}}
+func (r *Result) newJudge(scenario, name string) judge {
+	return judge{r, scenario, name, r.Settings.Connections, map[string]bool{}}
 }
 
 // warn adds w with its text.
 func (j judge) warn(w Warning, format string, args ...any) {
 	if !j.seen[w.Code] {
 		j.seen[w.Code] = true
-		w.Text = j.name + ": " + fmt.Sprintf(format, args...)
+		w.Scenario, w.Text = j.scenario, j.name+": "+fmt.Sprintf(format, args...)
 		j.Warnings = append(j.Warnings, w)
 	}
 }
@@ -32,7 +34,7 @@ func (j judge) warn(w Warning, format string, args ...any) {
 // themselves, whatever was loaded.
 func DoubtRun(run *Run, connections int) []Warning {
 	r := &Result{Settings: Settings{Connections: connections}}
-	r.newJudge("the run").judgeGenerator(run)
+	r.newJudge("", "the run").judgeGenerator(run)
 	return r.Warnings
 }
 

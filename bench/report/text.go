@@ -40,6 +40,9 @@ func writeText(out *strings.Builder, results []bench.Result, opts Options) error
 
 func (p *textPrinter) result(r bench.Result, references []grid) {
 	p.lines(heading(r), 0, bold)
+	if mark := wholeMark(r); mark != "" {
+		p.lines(mark, 0, red)
+	}
 	for _, g := range tables(r) {
 		p.out.WriteByte('\n')
 		p.grid(g)

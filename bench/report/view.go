@@ -159,10 +159,29 @@ func verdict(r bench.Result) string {
 	return "Valid: nothing found that casts doubt on these figures."
 }
 
-// reasons are the findings behind a verdict that keeps r from counting, in words.
-func reasons(r bench.Result) string {
-	texts := each(decisive(r), func(w bench.Warning) string { return w.Text })
-	return cmp.Or(strings.Join(texts, "; "), "no reason was recorded")
+// disqualified says that r does not count, and why.
+func disqualified(r bench.Result, why string) string {
+	return strings.ToUpper(string(r.Standing())) + ": " + why
+}
+
+// wholeMark says why r does not count apart from what is about one scenario, whose
+// table has that; empty if there is nothing to say.
+func wholeMark(r bench.Result) string {
+	why := reasons(r, "")
+	if len(decisive(r)) == 0 {
+		why = "no reason was recorded"
+	}
+	if counts(r) || r.Verdict == bench.Interrupted || why == "" {
+		return ""
+	}
+	return disqualified(r, why)
+}
+
+// reasons are the findings behind a verdict that keeps r from counting, in words:
+// those about a scenario, or with an empty name about none.
+func reasons(r bench.Result, scenario string) string {
+	about := slices.DeleteFunc(decisive(r), func(w bench.Warning) bool { return w.Scenario != scenario })
+	return strings.Join(each(about, func(w bench.Warning) string { return w.Text }), "; ")
 }
 
 // decisive are the warnings behind the verdict on r; none made it interrupted.
