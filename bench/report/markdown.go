@@ -17,7 +17,8 @@ type markdownPrinter struct {
 // writeMarkdown prints each result as GitHub-flavored Markdown.
 func writeMarkdown(out *strings.Builder, results []bench.Result, opts Options) error {
 	p := &markdownPrinter{out: out}
-	return writeEach(out, results, opts, "---", p.result)
+	writeEach(out, results, opts, "---", p.result)
+	return nil
 }
 
 func (p *markdownPrinter) result(r bench.Result, references []grid) {
