@@ -6,24 +6,26 @@ import (
 	"slices"
 )
 
-// judge looks at runs and warns once of each code, with the name of the run.
+// judge looks at runs and warns once of each code, with the name of the run. The
+// runs are those of a scenario, or of none.
 type judge struct {
 	*Result
-	name string
+	scenario string
+	name     string
 	// connections are those of the runs.
 	connections int
 	seen        map[string]bool
 }
 
-func (r *Result) newJudge(name string) judge {
-	return judge{r, name, r.Settings.Connections, map[string]bool{}}
+func (r *Result) newJudge(scenario, name string) judge {
+	return judge{r, scenario, name, r.Settings.Connections, map[string]bool{}}
 }
 
 // warn adds w with its text.
 func (j judge) warn(w Warning, format string, args ...any) {
 	if !j.seen[w.Code] {
 		j.seen[w.Code] = true
-		w.Text = j.name + ": " + fmt.Sprintf(format, args...)
+		w.Scenario, w.Text = j.scenario, j.name+": "+fmt.Sprintf(format, args...)
 		j.Warnings = append(j.Warnings, w)
 	}
 }
@@ -32,7 +34,7 @@ func (j judge) warn(w Warning, format string, args ...any) {
 // themselves, whatever was loaded.
 func DoubtRun(run *Run, connections int) []Warning {
 	r := &Result{Settings: Settings{Connections: connections}}
-	r.newJudge("the run").judgeGenerator(run)
+	r.newJudge("", "the run").judgeGenerator(run)
 	return r.Warnings
 }
 
@@ -65,6 +67,10 @@ func (j judge) judgeRun(run *Run) {
 		j.warn(Warning{Code: RunErrors, Invalid: true, Hint: "check the gateway's logs/error.log and access.log"},
 			"errors: connect %d, read %d, write %d, timeout %d, status above 399 %d",
 			e.Connect, e.Read, e.Write, e.Timeout, e.Status)
+	}
+	if run.Requests < fewRequests {
+		j.warn(Warning{Code: FewRequests, Hint: "use a longer --duration or a higher --rate"},
+			"%d answers are too few to judge the figures", run.Requests)
 	}
 	j.judgeUpstream(run)
 	j.judgeReconnects(run)
@@ -135,7 +141,7 @@ func (j judge) judgeRate(run *Run) {
 	// Nobody misses what was not due yet while connections were opened.
 	if float64(run.Unsent) > (1-rateLimit)*run.Rate*run.Seconds {
 		j.warn(Warning{Code: RateMissed, Hint: "use a lower --rate or more --connections: the latencies are those of a growing queue"},
-			"the generator reached %.0f of %.0f requests/s and never sent %d requests", run.QPS, run.Rate, run.Unsent)
+			"the generator reached %s of %s requests/s and never sent %d requests", RoundRate(run.QPS), RoundRate(run.Rate), run.Unsent)
 	}
 }
 

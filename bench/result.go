@@ -238,10 +238,12 @@ type RSS struct {
 }
 
 // Warning is something that the reader of the figures has to know. Code is
-// stable; Text names the finding; Hint says what to do about it. Disturbed and
-// Invalid mark a warning that makes the whole result so.
+// stable; Text names the finding; Hint says what to do about it. Scenario names
+// the scenario that it is about, if it is about one. Disturbed and Invalid mark a
+// warning that makes the whole result so.
 type Warning struct {
 	Code      string `json:"code"`
+	Scenario  string `json:"scenario,omitempty"`
 	Text      string `json:"text"`
 	Hint      string `json:"hint,omitempty"`
 	Disturbed bool   `json:"disturbed,omitempty"`

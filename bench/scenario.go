@@ -1,12 +1,14 @@
 package bench
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,12 +63,17 @@ func (s *Scenario) read(r io.Reader) error {
 	if len(text) > maxScenario {
 		return fmt.Errorf("larger than %d bytes", maxScenario)
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
+	var doc, second yaml.Node
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	if err := documents.Decode(&doc); errors.Is(err, io.EOF) {
+		return errors.New("it is empty")
+	} else if err != nil {
 		return err
 	}
-	if len(doc.Content) == 0 {
-		return errors.New("it is empty")
+	if err := documents.Decode(&second); err == nil {
+		return fmt.Errorf("line %d: a second YAML document; put each scenario into its own file", second.Content[0].Line)
+	} else if !errors.Is(err, io.EOF) {
+		return err
 	}
 	lines, err := s.decode(doc.Content[0])
 	if err != nil {
@@ -150,9 +157,40 @@ func (s *Scenario) check(lines map[string]int) error {
 		return fmt.Errorf("line %d: route: it is empty", lines["route"])
 	case s.Route["upstream"] != nil:
 		return fmt.Errorf("line %d: route: remove upstream; the run fills in its own", lines["route"])
+	case !s.routed():
+		return fmt.Errorf("line %d: path: %q does not match the route's uri %q", lines["path"], s.Path, s.uris())
 	}
 	s.Title = cmp.Or(s.Title, s.Name)
 	return nil
+}
+
+// uris are those that the route matches. The Admin API refuses a route that has
+// none, or one that is no text.
+func (s *Scenario) uris() []string {
+	list, _ := s.Route["uris"].([]any)
+	var uris []string
+	for _, uri := range append(list, s.Route["uri"]) {
+		if text, ok := uri.(string); ok {
+			uris = append(uris, text)
+		}
+	}
+	return uris
+}
+
+// routed reports whether the route matches the path. A uri is exact, or a prefix
+// before its star. Parameters (/user/:name) are left to the gateway: not every
+// router of APISIX has them.
+func (s *Scenario) routed() bool {
+	path, _, _ := strings.Cut(s.Path, "?")
+	// The gateway looks for the route of the decoded path.
+	if decoded, err := url.PathUnescape(path); err == nil {
+		path = decoded
+	}
+	uris := s.uris()
+	return len(uris) == 0 || slices.ContainsFunc(uris, func(uri string) bool {
+		prefix, _, wildcard := strings.Cut(uri, "*")
+		return strings.Contains(uri, ":") || path == uri || wildcard && strings.HasPrefix(path, prefix)
+	})
 }
 
 func notPrintable(r rune) bool { return r <= ' ' || r >= 0x7f }

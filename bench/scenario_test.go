@@ -77,6 +77,11 @@ func TestReadScenarioErrors(t *testing.T) {
 		{good + "expect: hello\n", "line 4: want a mapping with the keys absent_headers, body, headers, metric"},
 		{good + "expect:\n  header: [A]\n", `line 5: unknown key "expect.header"; use absent_headers,`},
 		{good + "expect:\n  headers: {A: b}\n", "line 5: expect.headers: want a list of texts"},
+		{good + "---\nname: b\n", "line 5: a second YAML document"},
+		{good + "---\n", "a second YAML document"},
+		{good + "---\n: [\n", "read scenario: yaml: "},
+		{"name: a\npath: /y\nroute: {uri: /x}\n", `line 2: path: "/y" does not match the route's uri ["/x"]`},
+		{"name: a\npath: /x/\nroute: {uris: [/x, /y/*]}\n", `["/x" "/y/*"]`},
 		{"name: a\npath: [\n", "read scenario: yaml: "},
 		{strings.Repeat("#", maxScenario+1), "larger than"},
 	} {
@@ -86,6 +91,20 @@ func TestReadScenarioErrors(t *testing.T) {
 		}
 		if err != nil && (strings.Contains(err.Error(), "bench.") || strings.Contains(err.Error(), "interface")) {
 			t.Errorf("%.40q: error %v names a Go type", tt.text, err)
+		}
+	}
+}
+
+// TestReadScenarioRouted reads paths that the route's uri matches, or may match.
+func TestReadScenarioRouted(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ path, route string }{
+		{"/x", "uri: /x"}, {"/x?a=/y", "uri: /x"}, {"/x%20y", "uri: /x y"}, {"/x/y/z", "uri: /x/*"},
+		{"/x", `uri: "*"`}, {"/y/z", "uris: [/x, /y/*]"}, {"/user/7", "uri: /user/:id"}, {"/x", "vars: []"},
+	} {
+		text := "name: a\npath: " + tt.path + "\nroute: {" + tt.route + "}\n"
+		if _, err := ReadScenario(strings.NewReader(text)); err != nil {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

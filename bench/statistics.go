@@ -1,6 +1,9 @@
 package bench
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Complete are the runs that lasted their whole time.
 func Complete(runs []Run) []Run {
@@ -44,6 +47,16 @@ func figures(runs []Run, figure func(*Run) *float64) []float64 {
 		list = append(list, *v)
 	}
 	return list
+}
+
+// RoundRate prints requests per second without decimals, or with two digits where
+// that would be none.
+func RoundRate(qps float64) string {
+	const few = 10
+	if qps < few {
+		return fmt.Sprintf("%.2g", qps)
+	}
+	return fmt.Sprintf("%.0f", qps)
 }
 
 // Throughput is the run's QPS, as a figure of Mean and Spread.

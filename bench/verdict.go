@@ -15,6 +15,7 @@ const (
 	GatewayRestarted = "gateway-restarted" // the workers changed during a run; invalid
 	NothingMeasured  = "nothing-measured"  // a run has no complete answer; invalid
 	RunErrors        = "run-errors"        // invalid
+	FewRequests      = "few-requests"      // a run has too few answers for any statistics
 	UpstreamUnseen   = "upstream-unseen"   // something else answered for the upstream; invalid
 	UpstreamShared   = "upstream-shared"   // somebody else uses the upstream
 	GatewayIdle      = "gateway-idle"      // something else was the limit; invalid
@@ -70,6 +71,9 @@ const (
 	otherUse = 0.01
 	// rateLimit is the share of a fixed rate that has to be answered.
 	rateLimit = 0.99
+	// fewRequests is how many answers a run needs for any statistics: with fewer,
+	// each one is over a tenth of the figure.
+	fewRequests = 10
 	// spreadLimit is how far runs may differ, relative to their mean. Latency
 	// gets more: one stall moves wrk's mean, which counts it for every
 	// request that it kept from being sent.
@@ -118,7 +122,7 @@ func (r *Result) Judge(scenarios int) {
 	case r.Control != nil && !r.Control.Cut:
 		// Its generator may be busy all the time: the ceiling is that of
 		// generator and upstream together, and is shown with the CPU of both.
-		r.newJudge("the run without the gateway").judgeRun(r.Control)
+		r.newJudge("", "the run without the gateway").judgeRun(r.Control)
 	case whole:
 		r.Warn(Warning{
 			Code: NoCeiling,
@@ -172,25 +176,25 @@ func (r *Result) judgeSettings() {
 }
 
 func (r *Result) judgeScenario(s *ScenarioResult) {
-	j := r.newJudge("")
+	j := r.newJudge(s.Name, "")
 	look := func(run *Run, name string, of func(judge, *Run)) {
-		if j.name = name; !run.Cut {
+		if j.name = s.Name + name; !run.Cut {
 			of(j, run)
 		}
 	}
 	for n := range s.Runs {
-		look(&s.Runs[n], fmt.Sprintf("%s, run %d", s.Name, n+1), judge.judgeClosed)
+		look(&s.Runs[n], fmt.Sprintf(", run %d", n+1), judge.judgeClosed)
 	}
 	if s.Maximum != nil {
-		look(s.Maximum, s.Name+", closed-loop maximum", judge.judgeClosed)
+		look(s.Maximum, ", closed-loop maximum", judge.judgeClosed)
 	}
 	for n := range s.Sweep {
-		look(&s.Sweep[n].Run, fmt.Sprintf("%s at %.0f %%", s.Name, 100*s.Sweep[n].Share), judge.judgeOpen)
+		look(&s.Sweep[n].Run, fmt.Sprintf(" at %.0f %%", 100*s.Sweep[n].Share), judge.judgeOpen)
 	}
 	for n := range s.Concurrency {
 		// On few connections the gateway is meant to have time left.
 		j.connections = s.Concurrency[n].Connections
-		look(&s.Concurrency[n].Run, fmt.Sprintf("%s on %d connections", s.Name, j.connections), judge.judgeOpen)
+		look(&s.Concurrency[n].Run, fmt.Sprintf(" on %d connections", j.connections), judge.judgeOpen)
 	}
 	j.name, j.connections = s.Name, r.Settings.Connections
 	j.judgeSpread(s.Runs)
@@ -198,6 +202,9 @@ func (r *Result) judgeScenario(s *ScenarioResult) {
 
 // judgeSpread looks at how far the runs of a scenario agree.
 func (j judge) judgeSpread(runs []Run) {
+	if slices.ContainsFunc(Complete(runs), func(run Run) bool { return run.Requests < fewRequests }) {
+		return // Each run has its warning.
+	}
 	qps, latency := known(Spread(runs, (*Run).Throughput)), known(Spread(runs, (*Run).AverageLatency))
 	worst := max(qps/spreadLimit, latency/latencySpreadLimit)
 	if worst > 1 {

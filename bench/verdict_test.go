@@ -44,7 +44,11 @@ func TestJudge(t *testing.T) {
 		{"status errors", func(r *Result) { run(r).Errors.Status = 1 }, RunErrors, Invalid},
 		{"timeouts", func(r *Result) { run(r).Errors.Timeout = 1 }, RunErrors, Invalid},
 		{"read errors in the control", func(r *Result) { r.Control.Errors.Read = 1 }, RunErrors, Invalid},
-		{"no answer", func(r *Result) { *run(r) = Run{Result: load.Result{Seconds: 1}} }, NothingMeasured + " " + RunsDiffer, Invalid},
+		{"no answer", func(r *Result) { *run(r) = Run{Result: load.Result{Seconds: 1}} }, NothingMeasured, Invalid},
+		{"runs of a few requests that differ", func(r *Result) {
+			*run(r) = Run{Result: load.Result{Requests: 6, Seconds: 60, QPS: 0.1, Rate: 0.12}}
+			r.Scenarios[0].Runs[1] = Run{Result: load.Result{Requests: 9, Seconds: 60, QPS: 0.15, Rate: 0.12}}
+		}, FewRequests, ValidWithWarnings},
 		{"an idle worker", func(r *Result) { run(r).CPU.Gateway = ptr(0.5) }, GatewayIdle, Invalid},
 		{"a worker idle beside its wait", func(r *Result) {
 			run(r).CPU.Gateway, run(r).CPU.GatewayWait = ptr(0.5), ptr(0.1)

@@ -147,7 +147,7 @@ func explainAdmin(err *adminError, key string) error {
 	hint := ""
 	switch err.status {
 	case http.StatusUnauthorized:
-		hint = "the admin key is wrong: pass the right one as --admin-key; conf/config.yaml has it under deployment.admin.admin_key (3.x) or apisix.admin_key (2.x)"
+		hint = "the admin key is wrong: pass the right one as --admin-key or $" + AdminKeyEnv + "; conf/config.yaml has it under deployment.admin.admin_key (3.x) or apisix.admin_key (2.x)"
 		if key == "" {
 			hint = strings.Replace(hint, "the admin key is wrong: pass the right one", "no admin key was given: pass it", 1)
 		}

@@ -100,7 +100,7 @@ func TestAdminErrors(t *testing.T) {
 		body       string
 		want, hint string
 	}{
-		{"wrong key, 2.15", 401, `{"error_msg":"failed to check token"}`, "status 401: failed to check token", "--admin-key"},
+		{"wrong key, 2.15", 401, `{"error_msg":"failed to check token"}`, "status 401: failed to check token", "pass the right one as --admin-key or $ARMREPRO_ADMIN_KEY; "},
 		{"wrong key, 3.18", 401, `{"description":"wrong apikey","error_msg":"failed to check token"}`, "failed to check token, wrong apikey", "--admin-key"},
 		{"not allowed", 403, "<html>\r\n<head><title>403 Forbidden</title></head>", "status 403: <html> <head><title>403 Forbidden", "allow_admin"},
 		{"no etcd", 503, `{"error_msg":"has no healthy etcd endpoint available"}`, "has no healthy etcd endpoint", "etcd"},

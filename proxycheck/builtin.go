@@ -48,11 +48,13 @@ func (b *builtin) start(ctx context.Context) error {
 		"--admin-listen", hostPort(b.cfg.Ports.Admin),
 		"--prometheus-listen", hostPort(b.cfg.Ports.Prometheus),
 		"--etcd", strings.Join(b.cfg.Etcd.Endpoints, ","),
-		"--etcd-user", b.cfg.Etcd.User,
-		"--etcd-cacert", b.cfg.Etcd.CACert,
-		"--etcd-cert", b.cfg.Etcd.Cert,
-		"--etcd-key", b.cfg.Etcd.Key,
 		"--etcd-prefix", b.cfg.EtcdPrefix,
+	}
+	etcd := b.cfg.Etcd
+	for _, f := range [][2]string{{"user", etcd.User}, {"cacert", etcd.CACert}, {"cert", etcd.Cert}, {"key", etcd.Key}} {
+		if f[1] != "" {
+			args = append(args, "--etcd-"+f[0], f[1])
+		}
 	}
 	err := b.core.start(process.Config{
 		Path: b.cfg.Path,

@@ -28,7 +28,7 @@ type Port struct {
 // errInUse says that a port is taken, errGateway that a gateway has it.
 var (
 	errInUse   = errors.New("in use")
-	errGateway = errors.New("in use by a gateway")
+	errGateway = errors.New("an APISIX gateway")
 )
 
 // CheckPorts returns nil if every port is free on 127.0.0.1, and otherwise an
@@ -84,19 +84,18 @@ func deniedHint(flags string) string {
 func checkPort(ctx context.Context, p Port) error {
 	what := fmt.Sprintf("port %d (%s)", p.Number, p.Name)
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Number))
-	reason := errInUse
 	if holders, _ := process.Listeners(os.DirFS("/"), p.Number); len(holders) > 0 {
 		if AnswersAsAPISIX(ctx, "http://"+address) {
-			reason = errGateway
+			return fmt.Errorf("%s is in use by %s, which is %w", what, &holders[0], errGateway)
 		}
-		return fmt.Errorf("%s is %w by %s", what, reason, &holders[0])
+		return fmt.Errorf("%s is %w by %s", what, errInUse, &holders[0])
 	}
 	// The holder may be in another network or pid namespace, or hold the
 	// port without listening.
 	l, err := net.Listen("tcp4", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("%s is %w", what, reason)
+		return fmt.Errorf("%s is %w", what, errInUse)
 	case err != nil:
 		return fmt.Errorf("listen on %s: %w", what, err)
 	}

@@ -68,6 +68,10 @@ func TestPortHeldByGateway(t *testing.T) {
 		if hint := process.Hint(err); strings.Contains(hint, "--gateway attach") != want || !strings.Contains(hint, "--gateway-port") {
 			t.Errorf("%s: hint %q", server, hint)
 		}
+		text := fmt.Sprintf("(gateway) is in use by process %d (", os.Getpid())
+		if !strings.Contains(err.Error(), text) || strings.HasSuffix(err.Error(), "), which is an APISIX gateway") != want {
+			t.Errorf("%s: error %v", server, err)
+		}
 	}
 }
 

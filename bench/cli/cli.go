@@ -162,6 +162,9 @@ func withCommand(args []string) []string {
 
 // unknownCommand is the error for a command that does not exist.
 func unknownCommand(root *cobra.Command, name string) error {
+	if name == "" {
+		return usagef("the command is empty")
+	}
 	return &usageError{
 		text: fmt.Sprintf("unknown command %q", name),
 		hint: didYouMean(root.SuggestionsFor(name)...),
@@ -172,11 +175,11 @@ func unknownCommand(root *cobra.Command, name string) error {
 // names them.
 func arguments(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least {
-			return usagef("%s needs a %s", cmd.Name(), what)
-		}
 		if len(args) > most {
 			return usagef("%s: unexpected argument %q", cmd.Name(), args[most])
+		}
+		if len(args) < least || slices.Contains(args, "") {
+			return usagef("%s needs a %s", cmd.Name(), what)
 		}
 		return nil
 	}

@@ -39,10 +39,16 @@ func group(cmd *cobra.Command, heading string, add func(*pflag.FlagSet)) {
 	})
 }
 
-// printHelp prints what a command does, its commands, and its flags in groups.
+// printHelp prints a command's help as wide as the terminal and the reader's eye
+// allow.
 func printHelp(cmd *cobra.Command, _ []string) {
+	const mostReadable = 100
 	w := cmd.OutOrStdout()
-	width := helpWidth(w)
+	writeHelp(w, cmd, min(cmp.Or(terminalWidth(w), mostReadable), mostReadable))
+}
+
+// writeHelp prints what a command does, its commands, and its flags in groups.
+func writeHelp(w io.Writer, cmd *cobra.Command, width int) {
 	fmt.Fprintln(w, reflow(cmd.Long, width))
 	if cmd.IsAdditionalHelpTopicCommand() {
 		return
@@ -63,19 +69,14 @@ func printHelp(cmd *cobra.Command, _ []string) {
 	}
 }
 
-// helpWidth is the width that help may take, in columns.
-func helpWidth(w io.Writer) int {
-	const mostReadable = 100
-	return min(cmp.Or(terminalWidth(w), mostReadable), mostReadable)
-}
-
-// reflow wraps the paragraphs and lists of a text that is wider than width. Other
-// indented lines are examples and tables, and stay as they are.
+// reflow fits a text that is wider than width into it: paragraphs and list items
+// are wrapped, tables are set anew, and the comments of an example go above their
+// lines.
 func reflow(s string, width int) string {
 	if text.LongestLineLen(s) <= width {
 		return s
 	}
-	const item = "  - "
+	const item, code = "  - ", 22
 	indented := func(line string) bool { return line == "" || strings.HasPrefix(line, " ") }
 	lines := []string{""}
 	for line := range strings.SplitSeq(s, "\n") {
@@ -86,25 +87,35 @@ func reflow(s string, width int) string {
 			lines = append(lines, line)
 		}
 	}
-	for i, line := range lines {
-		if rest, ok := strings.CutPrefix(line, item); ok {
-			lines[i] = hang(item, rest, width)
-		} else if !indented(line) {
-			lines[i] = hang("", line, width)
+	var out strings.Builder
+	for _, line := range lines[1:] {
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		example, comment, commented := strings.Cut(line, "  # ")
+		name, about, row := strings.Cut(line[len(indent):], "  ")
+		switch rest, listed := strings.CutPrefix(line, item); {
+		case listed:
+			hang(&out, item, "    ", rest, width)
+		case commented:
+			hang(&out, indent+"# ", indent+"# ", comment, width)
+			fmt.Fprintln(&out, strings.TrimRight(example, " "))
+		case row:
+			printColumns(&out, indent+name, strings.TrimLeft(about, " "), code, width)
+		case indent == "":
+			hang(&out, "", "", line, width)
+		default:
+			fmt.Fprintln(&out, line)
 		}
 	}
-	return strings.Join(lines[1:], "\n")
+	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// hang wraps s behind a first word such as a bullet.
-func hang(first, s string, width int) string {
-	wrapped := text.WrapSoft(s, width-len(first))
-	var lines []string
-	for line := range strings.SplitSeq(wrapped, "\n") {
-		lines = append(lines, first+strings.TrimRight(line, " "))
-		first = strings.Repeat(" ", len(first))
+// hang prints s wrapped, with first before its first line and next before the
+// others.
+func hang(w io.Writer, first, next, s string, width int) {
+	for line := range strings.SplitSeq(text.WrapSoft(s, width-len(first)), "\n") {
+		fmt.Fprintln(w, strings.TrimRight(first+line, " "))
+		first = next
 	}
-	return strings.Join(lines, "\n")
 }
 
 // printColumns prints a name and, beside it or on a narrow terminal below it,
@@ -114,14 +125,11 @@ func printColumns(w io.Writer, name, usage string, column, width int) {
 	if width < narrow {
 		column = 8
 	}
-	if utf8.RuneCountInString(name) >= column {
+	if width < narrow || utf8.RuneCountInString(name) >= column {
 		fmt.Fprintln(w, name)
 		name = ""
 	}
-	for line := range strings.SplitSeq(text.WrapSoft(usage, width-column), "\n") {
-		fmt.Fprintln(w, text.Pad(name, column, ' ')+strings.TrimRight(line, " "))
-		name = ""
-	}
+	hang(w, text.Pad(name, column, ' '), strings.Repeat(" ", column), usage, width)
 }
 
 // printFlags prints a line for each flag, under the headings of their groups.
@@ -177,27 +185,26 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usage
 	}
 	if name := unknown.GetSpecifiedName(); unknown.GetSpecifiedShortnames() == "" {
-		usage.hint = didYouMean(similarFlags(cmd, name)...)
+		var flags []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				flags = append(flags, "--"+f.Name)
+			}
+		})
+		usage.hint = didYouMean(similar("--"+name, flags)...)
 	} else if cmd.Name() == "load" && name == "s" {
 		usage.hint = noScripts
 	}
 	return usage
 }
 
-// similarFlags lists the flags of cmd that resemble name, by cobra's measure for
-// commands.
-func similarFlags(cmd *cobra.Command, name string) []string {
-	flags := &cobra.Command{SuggestionsMinimumDistance: 2}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
-		}
-	})
-	similar := flags.SuggestionsFor(name)
-	for i := range similar {
-		similar[i] = "--" + similar[i]
+// similar lists the words that resemble one, by cobra's measure for commands.
+func similar(word string, words []string) []string {
+	all := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, w := range words {
+		all.AddCommand(&cobra.Command{Use: w, Run: func(*cobra.Command, []string) {}})
 	}
-	return similar
+	return all.SuggestionsFor(word)
 }
 
 // didYouMean is the hint that suggests words.
@@ -215,7 +222,10 @@ func newHelp() *cobra.Command {
 		Long:  "Prints help for armrepro or a command.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
+			switch {
+			case err == nil && len(rest) > 0 && about != cmd.Root():
+				return usagef("help takes one command, not also %q", rest[0])
+			case err != nil || len(rest) > 0:
 				return unknownCommand(cmd.Root(), args[len(args)-len(rest):][0])
 			}
 			about.InitDefaultHelpFlag()

@@ -1,6 +1,38 @@
 package cli
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+)
+
+// TestHelpWidth holds the help of every command to the width of the terminal,
+// except for commands to copy.
+func TestHelpWidth(t *testing.T) {
+	t.Parallel()
+	for _, width := range []int{48, 60, 80, 100} {
+		root := Program{Version: "devel"}.newRoot()
+		for _, cmd := range slices.Concat(root.Commands(), []*cobra.Command{root}) {
+			var out strings.Builder
+			writeHelp(&out, cmd, width)
+			for line := range strings.Lines(out.String()) {
+				if n := text.StringWidth(strings.TrimSuffix(line, "\n")); n > width {
+					t.Errorf("%s at %d columns: %d in %s", cmd.Name(), width, n, line)
+				}
+			}
+			if got, want := strings.Fields(out.String()), strings.Fields(cmd.Long); !containsAll(got, want) {
+				t.Errorf("%s at %d columns lacks words of its text", cmd.Name(), width)
+			}
+		}
+	}
+}
+
+func containsAll(list, words []string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(list, w) })
+}
 
 func TestReflow(t *testing.T) {
 	t.Parallel()
@@ -12,7 +44,8 @@ Differences from wrk:
   - A server that refuses
     connections counts once.
 
-  name: a long example that stays as it is
+  code  what the code means
+  name: example  # a long comment
     uri: /hello
 
 The end.`
@@ -29,7 +62,11 @@ Differences from wrk:
     connections
     counts once.
 
-  name: a long example that stays as it is
+  code
+        what the code
+        means
+  # a long comment
+  name: example
     uri: /hello
 
 The end.`

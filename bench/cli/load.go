@@ -31,6 +31,7 @@ type loadOptions struct {
 	latency  bool
 	output   string
 	hdr      string
+	force    bool
 	eventsFD int
 }
 
@@ -49,9 +50,6 @@ func newLoad() *cobra.Command {
 		Args:  arguments(1, 1, "URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg.URL = args[0]
-			if cmd.Flags().Changed("unix-socket") && cfg.UnixSocket == "" {
-				return usagef("--unix-socket: needs a path")
-			}
 			if err := o.apply(&cfg); err != nil {
 				return err
 			}
@@ -71,16 +69,17 @@ func newLoad() *cobra.Command {
 	})
 	group(cmd, "Request", func(fs *pflag.FlagSet) {
 		fs.StringArrayVarP(&o.headers, "header", "H", nil, "`HEADER` add this header (\"Name: value\") to every request; repeatable")
-		fs.StringVar(&cfg.Method, "method", "", "`METHOD` request method (default GET, or POST with a body)")
+		fs.Var(filled(&cfg.Method, "METHOD"), "method", "request method (default GET, or POST with a body)")
 		fs.StringVar(&o.body, "body", "", "`TEXT` request body")
-		fs.StringVar(&o.bodyFile, "body-file", "", "`FILE` read the request body from this file")
-		fs.StringVar(&cfg.UnixSocket, "unix-socket", "", "`PATH` connect to this unix socket instead of the URL's host")
+		fs.Var(filled(&o.bodyFile, "FILE"), "body-file", "read the request body from this file")
+		fs.Var(filled(&cfg.UnixSocket, "PATH"), "unix-socket", "connect to this unix socket instead of the URL's host")
 	})
 	group(cmd, "Output", func(fs *pflag.FlagSet) {
 		fs.BoolVarP(&o.latency, "latency", "L", false, "print the latency distribution")
 		fs.VarP(newChoice(&o.output, "output format", "wrk", "json"),
 			"output", "o", "output format: wrk (as wrk prints it) or json")
-		fs.StringVar(&o.hdr, "hdr", "", "`FILE` write the latencies to this file as an HdrHistogram log")
+		fs.Var(filled(&o.hdr, "FILE"), "hdr", "write the latencies to this file as an HdrHistogram log")
+		fs.BoolVar(&o.force, "force", false, "allow --hdr to replace a file")
 		fs.IntVar(&o.eventsFD, "events-fd", -1, "write progress as JSON lines to this file descriptor")
 		_ = fs.MarkHidden("events-fd")
 	})
@@ -150,7 +149,7 @@ func (o *loadOptions) generate(ctx context.Context, cfg load.Config, stdout, std
 		debug.SetGCPercent(-1)
 	}
 	// Opened before the load, so a bad name does not cost a measurement.
-	hdr, err := openOut("--hdr", o.hdr, true)
+	hdr, err := openOut("--hdr", o.hdr, o.force)
 	if err != nil {
 		return err
 	}

@@ -34,8 +34,11 @@ func (l *logFlags) addNoColor(fs *pflag.FlagSet) {
 
 // color says whether w may be written to in color.
 func (l *logFlags) color(w io.Writer) bool {
-	return !l.noColor && os.Getenv("NO_COLOR") == "" && isTerminal(w)
+	return !l.noColor && os.Getenv("NO_COLOR") == "" && takesEscapes(w)
 }
+
+// takesEscapes says whether w is a terminal that acts upon escape sequences.
+func takesEscapes(w io.Writer) bool { return isTerminal(w) && os.Getenv("TERM") != "dumb" }
 
 // logger returns the logger that the flags ask for.
 func (l *logFlags) logger(w io.Writer) zerolog.Logger {

@@ -21,9 +21,6 @@ func newMachine() *cobra.Command {
 		Long:  machineAbout,
 		Args:  arguments(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if root == "" {
-				return usagef("--root: needs a folder")
-			}
 			m, evidence, err := detect(root)
 			if err != nil {
 				return err
@@ -42,7 +39,7 @@ func newMachine() *cobra.Command {
 		},
 	}
 	group(cmd, "Flags", func(fs *pflag.FlagSet) {
-		fs.StringVar(&root, "root", root, "`DIR` read proc, sys, etc and run in this folder")
+		fs.Var(filled(&root, "DIR"), "root", "read proc, sys, etc and run in this folder")
 		addTextOrJSON(fs, &output)
 		fs.BoolVar(&explain, "explain", false, "print the evidence for each line")
 	})

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -56,8 +55,8 @@ func newPart(name, short, long string, add func(*pflag.FlagSet), run func(contex
 func newEtcd() *cobra.Command {
 	cfg := embed.Config{Listen: embed.DefaultListen}
 	return newPart("etcd", "the embedded etcd alone, until Ctrl-C", etcdAbout, func(fs *pflag.FlagSet) {
-		fs.StringVar(&cfg.Listen, "listen", cfg.Listen, "`ADDRESS` listen on this loopback address")
-		fs.StringVar(&cfg.Dir, "dir", "", "`DIR` put the data folder in this one (default: the temporary folder)")
+		fs.Var(filled(&cfg.Listen, "ADDRESS"), "listen", "listen on this loopback address")
+		fs.Var(filled(&cfg.Dir, "DIR"), "dir", "put the data folder in this one (default: the temporary folder)")
 	}, func(ctx context.Context, log zerolog.Logger) error {
 		cfg.Logger = log
 		s, err := embed.Start(ctx, cfg)
@@ -80,10 +79,10 @@ const (
 )
 
 func newUpstream() *cobra.Command {
-	cfg := upstream.Config{Loops: 1}
+	cfg := upstream.Config{Listen: []string{"127.0.0.1:1980"}, Loops: 1}
 	controlFD := -1
 	return newPart("upstream", "the upstream alone, until Ctrl-C", upstreamAbout, func(fs *pflag.FlagSet) {
-		fs.StringSliceVar(&cfg.Listen, "listen", []string{"127.0.0.1:1980"}, "`ADDRESS,…` listen on these addresses")
+		fs.Var(several(&cfg.Listen, "ADDRESS"), "listen", "listen on these addresses")
 		fs.VarP(bounded(&cfg.Loops, maxUpstreamThreads), "threads", "t", "threads that share the connections")
 		fs.IntVar(&controlFD, "control-fd", controlFD, "file descriptor of a socket for the number of responses sent")
 		_ = fs.MarkHidden("control-fd")
@@ -116,17 +115,20 @@ func raiseFiles(log zerolog.Logger) {
 const gatewayGC = 800
 
 func newGateway(version string) *cobra.Command {
-	cfg := gateway.Config{Version: version, Etcd: proxycheck.Etcd{Endpoints: []string{"http://127.0.0.1:2379"}}}
+	cfg := gateway.Config{
+		Listen: gateway.DefaultListen, AdminListen: gateway.DefaultAdminListen, PrometheusListen: gateway.DefaultPrometheusListen,
+		Etcd: proxycheck.Etcd{Endpoints: []string{"http://127.0.0.1:2379"}}, Prefix: gateway.DefaultPrefix, Version: version,
+	}
 	return newPart("gateway", "the built-in gateway alone, until Ctrl-C", gatewayAbout, func(fs *pflag.FlagSet) {
-		fs.StringVar(&cfg.Listen, "listen", gateway.DefaultListen, "`ADDRESS` address of the data plane")
-		fs.StringVar(&cfg.AdminListen, "admin-listen", gateway.DefaultAdminListen, "`ADDRESS` address of the Admin API")
-		fs.StringVar(&cfg.PrometheusListen, "prometheus-listen", gateway.DefaultPrometheusListen, "`ADDRESS` address of the metrics")
+		fs.Var(filled(&cfg.Listen, "ADDRESS"), "listen", "address of the data plane")
+		fs.Var(filled(&cfg.AdminListen, "ADDRESS"), "admin-listen", "address of the Admin API")
+		fs.Var(filled(&cfg.PrometheusListen, "ADDRESS"), "prometheus-listen", "address of the metrics")
 		addEtcd(fs, &cfg.Etcd, "client URLs of etcd")
-		fs.StringVar(&cfg.Prefix, "etcd-prefix", gateway.DefaultPrefix, "`PREFIX` prefix of the keys in etcd")
-		fs.StringVar(&cfg.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one, shown in the log)")
+		fs.Var(filled(&cfg.Prefix, "PREFIX"), "etcd-prefix", "prefix of the keys in etcd")
+		fs.Var(filled(&cfg.AdminKey, "KEY"), "admin-key", "key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one, shown in the log)")
 	}, func(ctx context.Context, log zerolog.Logger) error {
 		cfg.Logger = log
-		if err := completeEtcd(&cfg.Etcd); err != nil {
+		if err := errors.Join(completeEtcd(&cfg.Etcd), completeKey(&cfg.AdminKey)); err != nil {
 			return err
 		}
 		return runGateway(ctx, cfg)
@@ -137,7 +139,6 @@ func newGateway(version string) *cobra.Command {
 func runGateway(ctx context.Context, cfg gateway.Config) error {
 	log := cfg.Logger
 	raiseFiles(log)
-	cfg.AdminKey = cmp.Or(cfg.AdminKey, os.Getenv(proxycheck.AdminKeyEnv))
 	if cfg.AdminKey == "" {
 		cfg.AdminKey = rand.Text()
 		log.Info().Str("admin-key", cfg.AdminKey).Msg("created an admin key")

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
@@ -30,7 +29,7 @@ type progress struct {
 }
 
 func newProgress(w io.Writer, flags *logFlags) *progress {
-	return &progress{w: w, lines: isTerminal(w) && os.Getenv("TERM") != "dumb" && !flags.quiet && flags.format == "text"}
+	return &progress{w: w, lines: takesEscapes(w) && !flags.quiet && flags.format == "text"}
 }
 
 // clearLine returns to the beginning of the line and erases it.
@@ -69,7 +68,7 @@ func (p *progress) Update(completed uint64) {
 	left := max(0, p.lasts-now.Sub(p.begin)).Round(time.Second)
 	rate := "–"
 	if completed > p.done {
-		rate = fmt.Sprintf("%.0f", float64(completed-p.done)/now.Sub(p.last).Seconds())
+		rate = bench.RoundRate(float64(completed-p.done) / now.Sub(p.last).Seconds())
 	}
 	p.last, p.done = now, completed
 	p.line = fitted(fmt.Sprintf("%s: %s requests/s, %s left", p.phase, rate, left), terminalWidth(p.w))
@@ -92,9 +91,12 @@ func (p *progress) End(run *bench.Run) {
 	if run == nil {
 		return
 	}
-	e := p.log.Info().Str("qps", fmt.Sprintf("%.0f", run.QPS))
+	e := p.log.Info().Str("qps", bench.RoundRate(run.QPS))
 	if run.Latency.MeanWrk != nil {
 		e = e.Str("latency", fmt.Sprintf("%.2fms", *run.Latency.MeanWrk/1000))
+	}
+	if run.Cut {
+		p.phase += fmt.Sprintf(", cut after %.1f s", run.Seconds)
 	}
 	e.Msg(p.phase)
 }

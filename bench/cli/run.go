@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -95,8 +96,8 @@ func newRun(tool bench.Tool) *cobra.Command {
 	o.addGateway(cmd)
 	group(cmd, "Output", func(fs *pflag.FlagSet) {
 		o.output.add(fs)
-		fs.StringVar(&o.save, "save", "", "`FILE` also write the result as JSON to this file")
-		fs.StringVar(&o.Label, "label", "", "`NAME` name of this machine in titles, files and comparisons")
+		fs.Var(filled(&o.save, "FILE"), "save", "also write the result as JSON to this file")
+		fs.Var(filled(&o.Label, "NAME"), "label", "name of this machine in titles, files and comparisons")
 		fs.BoolVar(&o.force, "force", false, "allow --save to replace a file")
 		o.logs.add(fs)
 	})
@@ -105,7 +106,8 @@ func newRun(tool bench.Tool) *cobra.Command {
 }
 
 func (o *runOptions) addScenario(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.scenarioNames, "scenario", assets.ScenarioNames(), "`NAME,…` scenarios, by name or as YAML files")
+	o.scenarioNames = assets.ScenarioNames()
+	fs.Var(several(&o.scenarioNames, "NAME"), "scenario", "scenarios, by name or as YAML files")
 }
 
 // addGateway adds the flags that say what is measured, for run and check.
@@ -114,26 +116,26 @@ func (o *runOptions) addGateway(cmd *cobra.Command) {
 	group(cmd, "Gateway", func(fs *pflag.FlagSet) {
 		fs.Var(newChoice(&o.Gateway, "kind", kinds...), "gateway",
 			"what to measure: "+orList(kinds)+" (auto: native if APISIX is installed, otherwise attach)")
-		fs.StringVar(&o.APISIXHome, "apisix-home", "", "`DIR` folder of the installed APISIX (default: search the usual places)")
-		fs.StringVar(&o.GatewayURL, "gateway-url", "", "`URL` data plane of the gateway to attach to; implies --gateway attach (default: http://127.0.0.1 on --gateway-port)")
-		fs.StringVar(&o.AdminURL, "admin-url", "", "`URL` Admin API of the gateway to attach to (default: on --admin-port, otherwise on the data plane's port)")
-		fs.StringVar(&o.AdminKey, "admin-key", "", "`KEY` key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one); required with attach")
+		fs.Var(filled(&o.APISIXHome, "DIR"), "apisix-home", "folder of the installed APISIX (default: search the usual places)")
+		fs.Var(filled(&o.GatewayURL, "URL"), "gateway-url", "data plane of the gateway to attach to; implies --gateway attach (default: http://127.0.0.1 on --gateway-port)")
+		fs.Var(filled(&o.AdminURL, "URL"), "admin-url", "Admin API of the gateway to attach to (default: on --admin-port, otherwise on the data plane's port)")
+		fs.Var(filled(&o.AdminKey, "KEY"), "admin-key", "key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one); required with attach")
 		addEtcd(fs, &o.Etcd, "use this etcd instead of the embedded one (its client URLs)")
-		fs.StringVar(&o.EtcdPrefix, "etcd-prefix", "", "`PREFIX` prefix of the gateway's keys in etcd (default: a new one for each run)")
+		fs.Var(filled(&o.EtcdPrefix, "PREFIX"), "etcd-prefix", "prefix of the gateway's keys in etcd (default: a new one for each run)")
 		fs.Var(counts(&o.workers, &o.scaling, 1024), "workers",
 			"required number of gateway workers; further values are measured on a restarted gateway, such as 1,2,4")
 		fs.Var(bounded(&o.upstreams, 1000), "upstreams", "number of upstreams, on consecutive ports from --upstream-port")
-		fs.StringVar(&o.Pin, "pin", o.Pin, "`CPUS` pin the processes to separate CPUs: auto (with four or more CPUs), none, or the CPUs for the gateway's workers, such as 2-3")
+		fs.Var(filled(&o.Pin, "CPUS"), "pin", "pin the processes to separate CPUs: auto (with four or more CPUs), none, or the CPUs for the gateway's workers, such as 2-3")
 	})
 }
 
 // addEtcd adds the flags that say how to reach an etcd.
 func addEtcd(fs *pflag.FlagSet, cfg *proxycheck.Etcd, usage string) {
 	fs.Var(endpoints(&cfg.Endpoints), "etcd", usage)
-	fs.StringVar(&cfg.User, "etcd-user", "", "`USER` user for that etcd; set its password in $"+proxycheck.EtcdPasswordEnv)
-	fs.StringVar(&cfg.CACert, "etcd-cacert", "", "`FILE` CA certificate for that etcd, in PEM (default: the system's CAs)")
-	fs.StringVar(&cfg.Cert, "etcd-cert", "", "`FILE` client certificate for that etcd, in PEM")
-	fs.StringVar(&cfg.Key, "etcd-key", "", "`FILE` key of the client certificate, in PEM")
+	fs.Var(filled(&cfg.User, "USER"), "etcd-user", "user for that etcd; set its password in $"+proxycheck.EtcdPasswordEnv)
+	fs.Var(filled(&cfg.CACert, "FILE"), "etcd-cacert", "CA certificate for that etcd, in PEM (default: the system's CAs)")
+	fs.Var(filled(&cfg.Cert, "FILE"), "etcd-cert", "client certificate for that etcd, in PEM")
+	fs.Var(filled(&cfg.Key, "FILE"), "etcd-key", "key of the client certificate, in PEM")
 }
 
 // completeEtcd takes the password from the environment and checks the flags.
@@ -152,6 +154,15 @@ func completeEtcd(cfg *proxycheck.Etcd) error {
 	return nil
 }
 
+// completeKey takes the Admin API's key from the environment if no flag has it.
+func completeKey(key *string) error {
+	*key = cmp.Or(*key, os.Getenv(proxycheck.AdminKeyEnv))
+	if strings.ContainsFunc(*key, unicode.IsControl) {
+		return usagef("--admin-key or $%s: a key cannot hold a line break or another control character", proxycheck.AdminKeyEnv)
+	}
+	return nil
+}
+
 // addPorts adds the flags that choose ports.
 func (o *runOptions) addPorts(cmd *cobra.Command) {
 	group(cmd, "Ports", func(fs *pflag.FlagSet) {
@@ -163,7 +174,6 @@ func (o *runOptions) addPorts(cmd *cobra.Command) {
 
 // complete checks the flags, reads the scenarios and fills in the Config.
 func (o *runOptions) complete() error {
-	o.AdminKey = cmp.Or(o.AdminKey, os.Getenv(proxycheck.AdminKeyEnv))
 	if o.Gateway == experiment.Builtin && (o.workers != 1 || len(o.scaling) > 0) {
 		return usagef("--workers: the built-in gateway has one worker")
 	}
@@ -177,6 +187,9 @@ func (o *runOptions) complete() error {
 		return usagef("--max-time needs --precision")
 	}
 	if err := o.checkPorts(); err != nil {
+		return err
+	}
+	if err := completeKey(&o.AdminKey); err != nil {
 		return err
 	}
 	if err := completeEtcd(&o.Etcd); err != nil {
@@ -270,9 +283,6 @@ func (o *runOptions) readScenarios() error {
 		}
 		o.Scenarios = append(o.Scenarios, s)
 	}
-	if len(o.Scenarios) == 0 {
-		return usagef("--scenario: needs a scenario")
-	}
 	return nil
 }
 
@@ -282,7 +292,11 @@ func readScenario(name string) (bench.Scenario, error) {
 	}
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return bench.Scenario{}, usagef("--scenario: %q is neither a file nor a scenario (%s)", name, strings.Join(assets.ScenarioNames(), ", "))
+		names := assets.ScenarioNames()
+		return bench.Scenario{}, &usageError{
+			text: fmt.Sprintf("--scenario: %q is neither a file nor a scenario (%s)", name, strings.Join(names, ", ")),
+			hint: didYouMean(similar(name, names)...),
+		}
 	}
 	if err != nil {
 		return bench.Scenario{}, usagef("--scenario: %v", err)

@@ -32,6 +32,17 @@ func (v *value[T]) Set(s string) error {
 	return err
 }
 
+// filled is a flag that takes any text except the empty one, which is what an
+// unset variable of a shell leaves.
+func filled(to *string, word string) *value[string] {
+	return &value[string]{to, word, func(s string) (string, error) {
+		if s == "" {
+			return "", fmt.Errorf("no %s given", word)
+		}
+		return s, nil
+	}, strings.Clone}
+}
+
 // choice is a flag that takes one of several words. what names them, as in
 // "output format".
 type choice struct {
@@ -60,18 +71,27 @@ func orList(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// endpoints is a flag that takes etcd URLs, comma-separated or repeated. Its
-// messages never show passwords in them.
-func endpoints(to *[]string) *value[[]string] {
+// several is a flag that takes texts, comma-separated or repeated.
+func several(to *[]string, word string) *value[[]string] {
 	given := false
-	return &value[[]string]{to, "URL,…", func(s string) ([]string, error) {
+	return &value[[]string]{to, word + ",…", func(s string) ([]string, error) {
 		list := strings.Split(s, ",")
+		if slices.Contains(list, "") {
+			return nil, fmt.Errorf("no %s given", word)
+		}
 		if given {
 			list = append(*to, list...)
 		}
 		given = true
 		return list, nil
-	}, func(list []string) string { return proxycheck.Etcd{Endpoints: list}.String() }}
+	}, func(list []string) string { return strings.Join(list, ",") }}
+}
+
+// endpoints are several etcd URLs. Messages never show passwords in them.
+func endpoints(to *[]string) *value[[]string] {
+	v := several(to, "URL")
+	v.show = func(list []string) string { return proxycheck.Etcd{Endpoints: list}.String() }
+	return v
 }
 
 // count is a flag that takes wrk's counts: 200, 10k, 1M.
@@ -201,6 +221,9 @@ func parseShares(s string) (list []float64, err error) {
 		if err != nil {
 			return nil, &usageError{text: err.Error(), hint: withPercents(parts)}
 		}
+		if slices.Contains(list, share) {
+			return nil, fmt.Errorf("%s is given twice", part)
+		}
 		list = append(list, share)
 	}
 	return list, nil
@@ -219,15 +242,12 @@ func withPercents(parts []string) string {
 	return didYouMean(strings.Join(meant, ","))
 }
 
-// maxShare bounds a share of a maximum: beyond it a queue only grows faster.
-const maxShare = 10
-
-// parseShare reads 75% as 0.75.
+// parseShare reads 75% as 0.75. Beyond the maximum a queue would only grow.
 func parseShare(s string) (float64, error) {
 	number, ok := strings.CutSuffix(s, "%")
 	percent, err := strconv.ParseFloat(number, 64)
-	if !ok || err != nil || !(percent > 0 && percent <= 100*maxShare) {
-		return 0, fmt.Errorf("%q is not a share such as 75%%", s)
+	if !ok || err != nil || !(percent > 0 && percent <= 100) {
+		return 0, fmt.Errorf("%q is not a share above 0%% and up to 100%%, such as 75%%", s)
 	}
 	return percent / 100, nil
 }

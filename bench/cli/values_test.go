@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"armrepro/bench"
+	"armrepro/bench/load"
 )
 
 func TestCountValue(t *testing.T) {
@@ -80,17 +83,34 @@ func TestParseHeaders(t *testing.T) {
 	}
 }
 
+// TestCompleteKey refuses at once what no header can hold.
+func TestCompleteKey(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{"edd1c9f0": "", "two\nlines": "line break", "\x1b[A": "control character", "tab\t": "control"} {
+		if err := completeKey(&key); (err == nil) != (want == "") || err != nil && (!is[*usageError](err) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+}
+
 // TestProgress shows what a terminal is sent: one line, erased for the log.
 func TestProgress(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	p := &progress{w: &out, lines: true}
+	var out, logged bytes.Buffer
+	p := &progress{w: &out, log: zerolog.New(&logged), lines: true}
 	p.Begin("one, run 1 of 2", 10*time.Second)
 	p.Update(1000)
 	if _, err := io.WriteString(p, "a log line\n"); err != nil {
 		t.Fatal(err)
 	}
 	p.End(&bench.Run{})
+	if logged.Len() == 0 || strings.Contains(logged.String(), "cut") {
+		t.Errorf("logged %q of a whole run", &logged)
+	}
+	p.End(&bench.Run{Result: load.Result{Seconds: 2.51, QPS: 0.0132}, Cut: true})
+	if text := logged.String(); !strings.Contains(text, `"qps":"0.013"`) || !strings.Contains(text, "run 1 of 2, cut after 2.5 s") {
+		t.Errorf("logged %q", text)
+	}
 	got := out.String()
 	for _, want := range []string{
 		clearLine + "one, run 1 of 2: – requests/s, 10s left",
@@ -117,13 +137,16 @@ func TestProgressWithoutTerminal(t *testing.T) {
 	}
 }
 
-// TestScenarioExample reads the scenario file that the help shows.
+// TestScenarioExample reads the scenario file that the help shows, also on a narrow
+// terminal.
 func TestScenarioExample(t *testing.T) {
 	t.Parallel()
-	_, example, _ := strings.Cut(scenarioAbout, "\n\n")
-	example, _, _ = strings.Cut(example, "\n\n")
-	s, err := bench.ReadScenario(strings.NewReader(example))
-	if err != nil || s.Name != "limited" || len(s.Plugins()) != 2 || s.Expect.Metric == "" {
-		t.Errorf("%+v, %v", s, err)
+	for _, width := range []int{48, 100} {
+		_, example, _ := strings.Cut(reflow(scenarioAbout, width), "\n\n")
+		example, _, _ = strings.Cut(example, "\n\n")
+		s, err := bench.ReadScenario(strings.NewReader(example))
+		if err != nil || s.Name != "limited" || len(s.Plugins()) != 2 || s.Expect.Metric == "" {
+			t.Errorf("at %d columns: %+v, %v", width, s, err)
+		}
 	}
 }

@@ -89,7 +89,10 @@ and two-plugins, or YAML files such as this one:
   route:                        # the Admin API's route object; armrepro fills in the upstream
     uri: /hello
     plugins:
-      limit-count: {count: 1000000, time_window: 60, key: remote_addr}
+      limit-count:
+        count: 1000000
+        time_window: 60
+        key: remote_addr
       prometheus: {}
   expect:                       # shows that the route works; each line is optional
     body: "1234567890"          # the response of armrepro's upstream

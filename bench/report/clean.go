@@ -19,17 +19,16 @@ func clean(s string) string {
 	return escaped(strings.ToValidUTF8(strings.Join(strings.Fields(clip(s, longest)), " "), "\ufffd"), unprintable)
 }
 
-// escaped is s with the unsafe runes escaped.
+// escaped is s with the unsafe runes as JSON and Go write them in a string.
 func escaped(s string, unsafe func(rune) bool) string {
-	if !strings.ContainsFunc(s, unsafe) {
-		return s
-	}
 	var b strings.Builder
 	for _, r := range s {
-		if unsafe(r) {
-			escape(&b, r)
-		} else {
+		if !unsafe(r) {
 			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
 		}
 	}
 	return b.String()
@@ -45,10 +44,3 @@ func clip(s string, most int) string {
 
 // unprintable reports whether r may not be sent to a terminal as it is.
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
-
-// escape writes r as JSON and Go write it in a string.
-func escape(b *strings.Builder, r rune) {
-	for _, unit := range utf16.Encode([]rune{r}) {
-		fmt.Fprintf(b, `\u%04x`, unit)
-	}
-}

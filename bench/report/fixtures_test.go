@@ -110,7 +110,7 @@ func invalidResult() bench.Result {
 	r.Scenarios[1].Runs[1].Errors = load.Errors{Status: 980}
 	r.Gateway.Workers = new(2)
 	r.Warnings = []bench.Warning{
-		{Code: "errors", Text: "scenario 2 had 2187 errors", Invalid: true,
+		{Code: "errors", Scenario: "two-plugins", Text: "two-plugins, run 1: 2187 errors", Invalid: true,
 			Hint: "look at the gateway's error log"},
 		{Code: "workers", Text: "2 workers were counted running, 1 was asked for", Invalid: true,
 			Hint: "stop the other gateway on port 9080"},
@@ -141,7 +141,7 @@ func disturbedResult() bench.Result {
 	r.Control.Cut, r.Control.Seconds = true, 2.5
 	r.Scenarios[0].Runs[1].CPU.GatewayWait = new(0.214)
 	r.Scenarios[0].Runs[1].CPU.Others = new(0.832)
-	r.Warnings = append(r.Warnings, bench.Warning{Code: "gateway-disturbed", Disturbed: true,
+	r.Warnings = append(r.Warnings, bench.Warning{Code: "gateway-disturbed", Scenario: "single-upstream", Disturbed: true,
 		Text: "single-upstream, run 2: other processes took the core of a worker of the gateway for 21.4 % of the time", Hint: "stop them"})
 	return r
 }

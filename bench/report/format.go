@@ -49,8 +49,19 @@ func known(s string) string {
 	return s
 }
 
-// rate prints requests per second as wrk does.
-func rate(qps float64) string { return fixed(qps, 2) }
+// rate prints requests per second as wrk does, but always at least two digits of
+// them.
+func rate(qps float64) string {
+	decimals := 2
+	for v := qps; v > 0 && v < 0.1; v *= 10 {
+		decimals++
+	}
+	const most = 9
+	if decimals > most {
+		return shortest(qps)
+	}
+	return fixed(qps, decimals)
+}
 
 func milliseconds(ms float64) string { return fixed(ms, 3) + " ms" }
 

@@ -17,11 +17,15 @@ type markdownPrinter struct {
 // writeMarkdown prints each result as GitHub-flavored Markdown.
 func writeMarkdown(out *strings.Builder, results []bench.Result, opts Options) error {
 	p := &markdownPrinter{out: out}
-	return writeEach(out, results, opts, "---", p.result)
+	writeEach(out, results, opts, "---", p.result)
+	return nil
 }
 
 func (p *markdownPrinter) result(r bench.Result, references []grid) {
 	p.print("## %s\n", markdown(heading(r)))
+	if mark := wholeMark(r); mark != "" {
+		p.mark(mark)
+	}
 	first := p.notes + 1
 	p.notes += len(r.Warnings)
 	for _, g := range tables(r) {
@@ -54,6 +58,8 @@ func (p *markdownPrinter) print(format string, args ...any) {
 	fmt.Fprintf(p.out, format, args...)
 }
 
+func (p *markdownPrinter) mark(s string) { p.print("\n> **%s**\n", markdown(s)) }
+
 func (p *markdownPrinter) grid(g grid) {
 	p.print("\n### %s\n", markdown(g.title))
 	if g.gateway != "" {
@@ -64,7 +70,7 @@ func (p *markdownPrinter) grid(g grid) {
 		p.print("\n%s%s%s: %s\n", stars, markdown(g.gateway), stars, markdown(g.setup))
 	}
 	for _, m := range g.marks {
-		p.print("\n> **%s**\n", markdown(m))
+		p.mark(m)
 	}
 	if len(g.groups) > 0 {
 		p.print("\n%s\n", markdownTable(g))

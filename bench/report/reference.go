@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/csv"
-	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"armrepro/assets"
 	"armrepro/bench"
@@ -23,61 +22,52 @@ type reference struct {
 	qps, latencyMs float64
 }
 
-// readReferences parses the published figures.
-func readReferences(data []byte) ([]reference, error) {
-	records, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
-	if err != nil || len(records) == 0 {
-		return nil, fmt.Errorf("read published figures: %w", cmp.Or(err, io.ErrUnexpectedEOF))
+// references are the published figures. The test of package assets has read each.
+var references = sync.OnceValue(func() []reference {
+	records, err := csv.NewReader(bytes.NewReader(assets.ReferenceResults())).ReadAll()
+	if err != nil {
+		panic(err)
 	}
 	var list []reference
-	for i, rec := range records[1:] {
-		field := map[string]string{}
-		for column, name := range records[0] {
-			field[name] = rec[column]
-		}
-		qps, err := strconv.ParseFloat(field["qps"], 64)
-		latency, latencyErr := strconv.ParseFloat(cmp.Or(field["latency_ms"], "0"), 64)
-		if err := cmp.Or(err, latencyErr); err != nil {
-			return nil, fmt.Errorf("read published figures, line %d: %w", i+2, err)
+	for _, record := range records[1:] {
+		field := func(name string) string { return record[slices.Index(records[0], name)] }
+		number := func(name string) float64 {
+			v, _ := strconv.ParseFloat(field(name), 64)
+			return v
 		}
 		list = append(list, reference{
-			platform: field["platform"], cloud: field["cloud"], cpu: field["cpu"],
-			apisix: field["apisix"], scenario: field["scenario"],
-			published: field["published"], standing: field["standing"], note: field["note"],
-			qps: qps, latencyMs: latency,
+			platform: field("platform"), cloud: field("cloud"), cpu: field("cpu"),
+			apisix: field("apisix"), scenario: field("scenario"),
+			published: field("published"), standing: field("standing"), note: field("note"),
+			qps: number("qps"), latencyMs: number("latency_ms"),
 		})
 	}
-	return list, nil
-}
+	return list
+})
 
 const referenceTitle = "Published figures"
 
 // referenceGrids sets the published figures of each scenario beside r. A result
 // that does not count, or not APISIX's, is set beside nothing.
-func referenceGrids(r bench.Result) ([]grid, error) {
+func referenceGrids(r bench.Result) []grid {
 	if isBuiltin(r.Gateway) || r.Gateway.Name != "APISIX" {
-		return []grid{{title: referenceTitle + ": none, since they are APISIX's and this is " +
-			gatewayName(r.Gateway)}}, nil
+		return []grid{{title: referenceTitle + ": none, since they are APISIX's and this is " + gatewayName(r.Gateway)}}
 	}
 	if !counts(r) {
-		return []grid{{title: referenceTitle + ": none, since this result does not count"}}, nil
-	}
-	all, err := readReferences(assets.ReferenceResults())
-	if err != nil {
-		return nil, err
+		return []grid{{title: referenceTitle + ": none, since this result does not count"}}
 	}
 	var grids []grid
 	for _, s := range r.Scenarios {
-		if g := referenceGrid(r, s, all); len(g.groups) > 0 {
+		if g := referenceGrid(r, s); len(g.groups) > 0 {
 			grids = append(grids, g)
 		}
 	}
-	return grids, nil
+	return grids
 }
 
 // referenceGrid lists the published figures of one scenario with the ratio of the
 // throughputs, where there is one. Its notes say what to bear in mind.
-func referenceGrid(r bench.Result, s bench.ScenarioResult, all []reference) grid {
+func referenceGrid(r bench.Result, s bench.ScenarioResult) grid {
 	g := grid{
 		title:  referenceTitle + ", " + scenarioName(s),
 		header: []string{"Platform", "CPU", "APISIX", "Req/sec", "Latency", "Year"},
@@ -89,7 +79,7 @@ func referenceGrid(r bench.Result, s bench.ScenarioResult, all []reference) grid
 	}
 	var notes footnotes
 	var rows []row
-	for _, ref := range all {
+	for _, ref := range references() {
 		if ref.scenario != s.Name {
 			continue
 		}

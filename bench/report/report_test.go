@@ -357,7 +357,8 @@ func TestFormat(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
 		{size(0), "0.0 B"}, {size(1023), "1023.0 B"}, {size(1 << 20), "1.0 MiB"}, {size(3 << 29), "1.5 GiB"},
 		{pageSize(4096), "4 KiB"}, {pageSize(65536), "64 KiB"}, {pageSize(1000), "1000 B"},
-		{microseconds(1025), "1.025 ms"}, {rate(15640.38), "15640.38"}, {percent(0.973), "97.3 %"},
+		{microseconds(1025), "1.025 ms"}, {rate(15640.38), "15640.38"},
+		{rate(0), "0.00"}, {rate(0.5), "0.50"}, {rate(0.0132), "0.013"}, {rate(0.01), "0.010"}, {rate(3e-20), "3e-20"}, {percent(0.973), "97.3 %"},
 		{seconds(60), "60 s"}, {seconds(0.5), "0.5 s"},
 		{plural(1, "run"), "1 run"}, {plural(0, "run"), "0 runs"},
 	} {

@@ -56,7 +56,7 @@ func newGrid(r bench.Result, s bench.ScenarioResult, missing string) grid {
 		gateway:   gatewayName(r.Gateway),
 		notAPISIX: isBuiltin(r.Gateway),
 		setup:     setup(r),
-		marks:     marks(r, missing),
+		marks:     marks(r, s, missing),
 		header:    []string{""},
 		words:     1,
 	}
@@ -74,9 +74,9 @@ func setup(r bench.Result) string {
 		plural(s.Connections, "connection"), seconds(s.DurationS))
 }
 
-// marks say why figures do not count, or not in full. missing says what of them
-// was not measured.
-func marks(r bench.Result, missing string) []string {
+// marks say why the figures of s do not count, or not in full. missing says what of
+// them was not measured.
+func marks(r bench.Result, s bench.ScenarioResult, missing string) []string {
 	var m []string
 	if missing != "" && r.Verdict == bench.Interrupted {
 		m = append(m, "INTERRUPTED: "+missing)
@@ -84,7 +84,7 @@ func marks(r bench.Result, missing string) []string {
 		m = append(m, "INCOMPLETE: "+missing)
 	}
 	if !counts(r) && r.Verdict != bench.Interrupted {
-		m = append(m, strings.ToUpper(string(r.Standing()))+": "+reasons(r))
+		m = append(m, disqualified(r, cmp.Or(reasons(r, s.Name), "see the warnings below")))
 	}
 	return m
 }

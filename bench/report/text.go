@@ -35,11 +35,15 @@ type textPrinter struct {
 // writeText prints each result as tables and lists for a terminal.
 func writeText(out *strings.Builder, results []bench.Result, opts Options) error {
 	p := &textPrinter{out, opts.Width, opts.Color}
-	return writeEach(out, results, opts, strings.Repeat("═", p.width), p.result)
+	writeEach(out, results, opts, strings.Repeat("═", p.width), p.result)
+	return nil
 }
 
 func (p *textPrinter) result(r bench.Result, references []grid) {
 	p.lines(heading(r), 0, bold)
+	if mark := wholeMark(r); mark != "" {
+		p.lines(mark, 0, red)
+	}
 	for _, g := range tables(r) {
 		p.out.WriteByte('\n')
 		p.grid(g)

@@ -54,21 +54,17 @@ type fact struct {
 
 // writeEach lets write print each result, with the published figures to set beside
 // it, and puts a rule between one and the next.
-func writeEach(out *strings.Builder, results []bench.Result, opts Options, rule string, write func(bench.Result, []grid)) error {
+func writeEach(out *strings.Builder, results []bench.Result, opts Options, rule string, write func(bench.Result, []grid)) {
 	for i, r := range results {
 		var references []grid
 		if opts.References {
-			var err error
-			if references, err = referenceGrids(r); err != nil {
-				return err
-			}
+			references = referenceGrids(r)
 		}
 		if i > 0 {
 			out.WriteString("\n" + rule + "\n\n")
 		}
 		write(r, references)
 	}
-	return nil
 }
 
 // tables are those of every scenario.
@@ -159,10 +155,29 @@ func verdict(r bench.Result) string {
 	return "Valid: nothing found that casts doubt on these figures."
 }
 
-// reasons are the findings behind a verdict that keeps r from counting, in words.
-func reasons(r bench.Result) string {
-	texts := each(decisive(r), func(w bench.Warning) string { return w.Text })
-	return cmp.Or(strings.Join(texts, "; "), "no reason was recorded")
+// disqualified says that r does not count, and why.
+func disqualified(r bench.Result, why string) string {
+	return strings.ToUpper(string(r.Standing())) + ": " + why
+}
+
+// wholeMark says why r does not count apart from what is about one scenario, whose
+// table has that; empty if there is nothing to say.
+func wholeMark(r bench.Result) string {
+	why := reasons(r, "")
+	if len(decisive(r)) == 0 {
+		why = "no reason was recorded"
+	}
+	if counts(r) || r.Verdict == bench.Interrupted || why == "" {
+		return ""
+	}
+	return disqualified(r, why)
+}
+
+// reasons are the findings behind a verdict that keeps r from counting, in words:
+// those about a scenario, or with an empty name about none.
+func reasons(r bench.Result, scenario string) string {
+	about := slices.DeleteFunc(decisive(r), func(w bench.Warning) bool { return w.Scenario != scenario })
+	return strings.Join(each(about, func(w bench.Warning) string { return w.Text }), "; ")
 }
 
 // decisive are the warnings behind the verdict on r; none made it interrupted.
@@ -184,19 +199,19 @@ func scenarioName(s bench.ScenarioResult) string {
 
 // controlLine says how far the gateway was from the ceiling.
 func controlLine(r bench.Result) string {
-	const label = "Without the gateway (ceiling): "
+	label := "Without the gateway (ceiling): "
 	c := r.Control
-	if c == nil {
+	switch {
+	case c == nil:
 		return label + missing + " (not measured)."
+	case c.Cut:
+		label = "Without the gateway, cut after " + fixed(c.Seconds, 1) + " s (no ceiling): "
 	}
 	line := fmt.Sprintf("%s%s requests/s, avg latency %s (CPU: upstream %s, load %s).", label,
 		rate(c.QPS), figure(c.Latency.MeanWrk, microseconds),
 		figure(c.CPU.Upstream, percent), figure(c.CPU.Load, percent))
-	if c.Cut {
-		return line + " Cut after " + seconds(c.Seconds) + "."
-	}
 	// At a fixed rate the gateway reaches what was asked of it.
-	if !counts(r) || r.Settings.Rate > 0 || r.Settings.RateShare > 0 {
+	if c.Cut || !counts(r) || r.Settings.Rate > 0 || r.Settings.RateShare > 0 {
 		return line
 	}
 	var shares []string
