@@ -51,14 +51,16 @@ type Progress interface {
 
 // Config is everything that a run needs. Nothing in it is started by the run.
 type Config struct {
-	Settings    Settings
-	Scenarios   []Scenario
-	Gateway     Gateway
-	Generator   Generator
+	Settings  Settings
+	Scenarios []Scenario
+	Gateway   Gateway
+	Generator Generator
+	// CrossCheck measures once more after the runs of each scenario; nil for none.
+	CrossCheck  Generator
 	UpstreamURL string
-	// UpstreamPID is 0 if the upstream cannot be watched. Etcd is this
-	// process unless it is somebody else's.
-	UpstreamPID  int
+	// UpstreamPIDs are the processes that answer as the upstream; none if they
+	// cannot be watched. Etcd is this process unless it is somebody else's.
+	UpstreamPIDs []int
 	EtcdEmbedded bool
 	// Answered is how many answers the upstream has given so far; nil where
 	// that is unknown.
@@ -121,6 +123,9 @@ func (r *runner) scenario(ctx context.Context, s Scenario) error {
 			return err
 		}
 	}
+	if err := m.crossCheck(ctx); err != nil {
+		return err
+	}
 	return m.sweep(ctx)
 }
 
@@ -139,6 +144,20 @@ func (m *measuring) run(ctx context.Context, what string, rate float64) (*Run, e
 	run, err := m.load(ctx, m.title+", "+what, cfg, m.workers)
 	m.checkWorkers(m.workers)
 	return run, err
+}
+
+// crossCheck measures once with the other generator.
+func (m *measuring) crossCheck(ctx context.Context) error {
+	if m.CrossCheck == nil {
+		return nil
+	}
+	other, check := *m, *m.runner
+	check.Generator, other.runner = m.CrossCheck, &check
+	run, err := other.run(ctx, "cross-check with "+m.result.Tools.CrossCheck.Name, 0)
+	if run != nil {
+		m.into.CrossCheck = &CrossCheck{Run: *run}
+	}
+	return err
 }
 
 // maximum measures what a share of the maximum is a share of.
@@ -210,7 +229,7 @@ func (r *runner) loadConfig(url string, lasts time.Duration, rate float64) load.
 // nil if there is nothing. No workers are those of no gateway, nil ones unseen.
 func (r *runner) load(ctx context.Context, phase string, cfg load.Config, workers []int) (*Run, error) {
 	var before, after usage
-	pids := processes{workers: workers, upstream: r.UpstreamPID, self: os.Getpid(), cpus: r.CPUs}
+	pids := processes{workers: workers, upstream: r.UpstreamPIDs, self: os.Getpid(), cpus: r.CPUs}
 	r.Progress.Begin(phase, cfg.Duration)
 	answered := r.answered()
 	run, err := r.Generator.Load(ctx, cfg, Observer{

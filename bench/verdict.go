@@ -29,6 +29,7 @@ const (
 	OneRun           = "one-run"           // one run shows no spread
 	RunsDiffer       = "spread"            // the runs differ; with two far apart disturbed
 	ManyReconnects   = "many-reconnects"   // far more than nginx makes necessary
+	CrossChecked     = "cross-check"       // the run with the other generator is not comparable
 	KeepalivePool    = "keepalive-pool"    // more connections than the gateway keeps to an upstream
 )
 
@@ -119,12 +120,16 @@ func (r *Result) Judge(scenarios int) {
 		r.Verdict = Interrupted
 	}
 	r.Verdict = r.Standing()
+	for i := range r.Scenarios {
+		r.compareCrossCheck(&r.Scenarios[i])
+	}
+	r.Verdict = r.Standing()
 }
 
 // whole says whether every run of so many scenarios is complete.
 func (r *Result) whole(scenarios int) bool {
 	return len(r.Scenarios) >= scenarios && !slices.ContainsFunc(r.Scenarios, func(s ScenarioResult) bool {
-		return !s.whole(r.Settings)
+		return !s.whole(r.Settings) || r.Tools.CrossCheck != nil && (s.CrossCheck == nil || s.CrossCheck.Run.Cut)
 	})
 }
 

@@ -38,7 +38,7 @@ func Sweep(ctx context.Context, runDir string) error {
 		return err
 	}
 	var errs []error
-	for _, kind := range []string{homeKind, process.EtcdData} {
+	for _, kind := range []string{homeKind, process.UpstreamHome, process.EtcdData} {
 		folders, err := process.TakeOver(kind, dirs...)
 		errs = append(errs, err)
 		for _, f := range folders {

@@ -35,6 +35,11 @@ type Config struct {
 	// Settings are the choices that affect the figures.
 	Settings  bench.Settings
 	Scenarios []bench.Scenario
+	// LoadTool and UpstreamTool are OwnTool, or WrkTool and NginxTool for an
+	// installed wrk and nginx. CrossCheck measures each scenario once more with
+	// wrk.
+	LoadTool, UpstreamTool string
+	CrossCheck             bool
 	// Pin is how processes are kept on CPUs, as fitness.PlanPins takes it.
 	Pin string
 
@@ -125,11 +130,12 @@ func (c *conductor) benchConfig() bench.Config {
 		Settings:     c.result.Settings,
 		Scenarios:    c.cfg.Scenarios,
 		Gateway:      benchGateway{c.gateway, c.nodes()},
-		Generator:    childGenerator{cpus: c.fit.pins.Load},
+		Generator:    c.generator(),
+		CrossCheck:   c.crossChecker(),
 		UpstreamURL:  "http://" + c.nodes()[0] + c.cfg.Scenarios[0].Path,
-		UpstreamPID:  c.upstream.Pid(),
+		UpstreamPIDs: c.upstream.pids,
 		EtcdEmbedded: c.etcd != nil,
-		Answered:     c.answered,
+		Answered:     c.upstream.answered,
 		CPUs:         c.fit.cpus,
 		Progress:     c.cfg.Progress,
 		Root:         os.DirFS("/"),

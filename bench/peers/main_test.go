@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"armrepro/proxycheck"
 	"armrepro/proxycheck/process"
 )
 
@@ -86,23 +85,6 @@ func TestMissing(t *testing.T) {
 		if code != exitFailed || !strings.Contains(err.String(), want) {
 			t.Errorf("exit code %d, %q, want %d and %q", code, err.String(), exitFailed, want)
 		}
-	}
-}
-
-func TestFind(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"configure arguments: --prefix=/usr/share/nginx --modules-path=/usr/lib/nginx/modules --with-compat": "/usr/lib/nginx/modules",
-		"configure arguments: --prefix=/usr/local/openresty/nginx --with-cc-opt=-O2":                         "/usr/local/openresty/nginx/modules",
-		"--modules-path=lib --prefix=/opt": "/opt/lib",
-		"":                                 "/usr/local/nginx/modules",
-	} {
-		if got := moduleDir(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-	if got := proxycheck.Hint(missing(context.Canceled)); !strings.Contains(got, "libnginx-mod-http-echo") {
-		t.Errorf("hint %q", got)
 	}
 }
 
