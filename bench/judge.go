@@ -49,6 +49,32 @@ func (j judge) judgeClosed(run *Run) {
 	}
 }
 
+// compareCrossCheck sets the ratios of s to its cross-check, if both count. What is
+// wrong with the cross-check is a warning, and takes nothing from the result.
+func (r *Result) compareCrossCheck(s *ScenarioResult) {
+	check := s.CrossCheck
+	if check == nil || check.Run.Cut {
+		return
+	}
+	alone := &Result{Settings: r.Settings, Gateway: r.Gateway}
+	alone.newJudge(s.Name, s.Name+", cross-check").judgeClosed(&check.Run)
+	for _, w := range alone.Warnings {
+		if w.Invalid || w.Disturbed {
+			r.Warnings = append(r.Warnings, Warning{Code: CrossChecked, Text: w.Text, Hint: w.Hint})
+			return
+		}
+	}
+	if r.Verdict != Valid && r.Verdict != ValidWithWarnings {
+		return
+	}
+	if s.QPS != nil && check.Run.QPS > 0 {
+		check.QPSRatio = new(*s.QPS / check.Run.QPS)
+	}
+	if theirs := check.Run.AverageLatency(); s.LatencyMs != nil && theirs != nil && *theirs > 0 {
+		check.LatencyRatio = new(1000 * *s.LatencyMs / *theirs)
+	}
+}
+
 // judgeOpen looks at any run through the gateway.
 func (j judge) judgeOpen(run *Run) {
 	j.judgeRun(run)
@@ -91,7 +117,7 @@ func (j judge) judgeUpstream(run *Run) {
 		}, "armrepro's upstream gave only %d of %d answers", given, good)
 	}
 	// Requests under way at the end, and those that were sent again.
-	most := run.Requests + uint64(j.connections) + run.Reconnects + run.Errors.Total()
+	most := run.Requests + uint64(j.connections) + known(run.Reconnects) + run.Errors.Total()
 	if float64(given) > (1+otherUse)*float64(most) {
 		j.warn(Warning{Code: UpstreamShared, Hint: "stop whatever else sends requests to the upstream's port, such as a mirroring plugin"},
 			"the upstream gave %d answers to %d requests, so something else sends it requests", given, run.Requests)
@@ -106,17 +132,26 @@ func (j judge) judgeGenerator(run *Run) {
 }
 
 func (j judge) judgeReconnects(run *Run) {
-	if float64(run.Reconnects) > reconnectLimit*float64(run.Requests) {
+	if run.Reconnects == nil {
+		j.unchecked(ManyReconnects, "the load generator does not count its reconnects")
+		return
+	}
+	if float64(*run.Reconnects) > reconnectLimit*float64(run.Requests) {
 		j.warn(Warning{Code: ManyReconnects, Hint: "raise keepalive_requests in the gateway's nginx.conf: opening connections is part of the figure"},
-			"the server closed %d connections in %d requests", run.Reconnects, run.Requests)
+			"the server closed %d connections in %d requests", *run.Reconnects, run.Requests)
 	}
 }
 
 // judgeBusy looks for a generator that measured itself.
 func (j judge) judgeBusy(run *Run) {
-	if run.Busy != nil && *run.Busy > busyLimit && run.Seconds >= busySeconds {
+	busy := run.Busy
+	if busy == nil && run.CPU.Load != nil && j.Settings.Threads > 0 {
+		// It does not say, but a thread that never waits uses a core.
+		busy = new(*run.CPU.Load / float64(j.Settings.Threads))
+	}
+	if busy != nil && *busy > busyLimit && run.Seconds >= busySeconds {
 		j.warn(Warning{Code: GeneratorBusy, Hint: "use more --threads: the generator may limit the figures"},
-			"a thread of the load generator was busy for %.0f %% of the time", 100**run.Busy)
+			"a thread of the load generator was busy for %.0f %% of the time", 100**busy)
 	}
 }
 
@@ -127,6 +162,9 @@ func (j judge) judgeLoad(run *Run) {
 		return
 	}
 	n := float64(j.connections)
+	if run.Latency.Mean == nil {
+		j.unchecked(LittlesLaw, "the load generator tells no uncorrected mean")
+	}
 	if run.Latency.Mean == nil || run.Seconds < littleSeconds || float64(run.Requests) < littleRounds*n {
 		return
 	}

@@ -6,6 +6,20 @@ import (
 	"fmt"
 )
 
+// crossCheck measures once with the other generator.
+func (m *measuring) crossCheck(ctx context.Context) error {
+	if m.CrossCheck == nil {
+		return nil
+	}
+	other, check := *m, *m.runner
+	check.Generator, other.runner = m.CrossCheck, &check
+	run, err := other.run(ctx, "cross-check with "+m.result.Tools.CrossCheck.Name, 0)
+	if run != nil {
+		m.into.CrossCheck = &CrossCheck{Run: *run}
+	}
+	return err
+}
+
 // maximum measures what a share of the maximum is a share of.
 func (m *measuring) maximum(ctx context.Context) error {
 	run, err := m.run(ctx, "for the maximum", 0)

@@ -18,8 +18,10 @@ const Schema = "armrepro/v1"
 type Result struct {
 	Schema string `json:"schema"`
 	// Label is the user's name for the machine; empty without one.
-	Label     string           `json:"label,omitempty"`
-	Tool      Tool             `json:"tool"`
+	Label string `json:"label,omitempty"`
+	Tool  Tool   `json:"tool"`
+	// Tools names the programs that took part in place of armrepro's own.
+	Tools     Tools            `json:"tools,omitzero"`
 	Started   time.Time        `json:"started"`
 	Machine   machine.Machine  `json:"machine"`
 	Gateway   GatewayInfo      `json:"gateway"`
@@ -81,6 +83,22 @@ type Memory struct {
 type Tool struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
+}
+
+// Tools are installed programs; one is nil where armrepro's own part ran instead.
+type Tools struct {
+	Load     *External `json:"load,omitempty"`
+	Upstream *External `json:"upstream,omitempty"`
+	// CrossCheck is the load generator that measured once more after the runs of
+	// each scenario.
+	CrossCheck *External `json:"cross_check,omitempty"`
+}
+
+// External names an installed program.
+type External struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Path    string `json:"path"`
 }
 
 // GatewayInfo names what was measured. Kind is native, attach or builtin.
@@ -163,11 +181,23 @@ type ScenarioResult struct {
 	Sweep []SweepRun `json:"sweep,omitempty"`
 	// Concurrency are closed-loop runs on other numbers of connections.
 	Concurrency []ConcurrencyRun `json:"concurrency,omitempty"`
+	// CrossCheck is nil where none was asked for. It is in no average.
+	CrossCheck *CrossCheck `json:"cross_check,omitempty"`
 	// QPS is the mean of the complete runs' qps.
 	QPS *float64 `json:"qps"`
 	// LatencyMs is the mean of the complete runs' AverageLatency, in
 	// milliseconds: in a closed loop the figure that the published tables show.
 	LatencyMs *float64 `json:"latency_ms"`
+}
+
+// CrossCheck is a run with Tools.CrossCheck on the same gateway, right after the
+// scenario's runs.
+type CrossCheck struct {
+	Run Run `json:"run"`
+	// QPSRatio and LatencyRatio are the scenario's QPS and LatencyMs divided by
+	// those of Run; nil where one is unknown or something speaks against either.
+	QPSRatio     *float64 `json:"qps_ratio"`
+	LatencyRatio *float64 `json:"latency_ratio"`
 }
 
 // SweepRun is a run at a fixed rate.

@@ -58,11 +58,13 @@ type Config struct {
 	Scenarios []Scenario
 	Gateway   Gateway
 	Generator Generator
+	// CrossCheck measures once more after the runs of each scenario; nil for none.
+	CrossCheck Generator
 	// UpstreamURL is what the control loads; empty for none.
 	UpstreamURL string
-	// UpstreamPID is 0 if the upstream cannot be watched. Etcd is this
-	// process unless it is somebody else's.
-	UpstreamPID  int
+	// UpstreamPIDs are the processes that answer as the upstream; none if they
+	// cannot be watched. Etcd is this process unless it is somebody else's.
+	UpstreamPIDs []int
 	EtcdEmbedded bool
 	// Answered is how many answers the upstream has given so far; nil where
 	// that is unknown.
@@ -146,10 +148,12 @@ func (r *runner) scenario(ctx context.Context, s Scenario) error {
 			return err
 		}
 	}
-	if err := m.sweep(ctx); err != nil {
-		return err
+	for _, further := range []func(context.Context) error{m.crossCheck, m.sweep, m.concurrency} {
+		if err := further(ctx); err != nil {
+			return err
+		}
 	}
-	return m.concurrency(ctx)
+	return nil
 }
 
 // measuring is the measurement of one scenario.
@@ -228,7 +232,7 @@ func (r *runner) checkCounts(ctx context.Context) error {
 // nil if there is nothing. No workers are those of no gateway, nil ones unseen.
 func (r *runner) load(ctx context.Context, phase string, cfg load.Config, workers []int) (*Run, error) {
 	var before, after usage
-	pids := processes{workers: workers, upstream: r.UpstreamPID, self: os.Getpid(), cpus: r.CPUs}
+	pids := processes{workers: workers, upstream: r.UpstreamPIDs, self: os.Getpid(), cpus: r.CPUs}
 	r.Progress.Begin(phase, cfg.Duration)
 	answered := r.answered()
 	run, err := r.Generator.Load(ctx, cfg, Observer{

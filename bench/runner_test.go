@@ -85,7 +85,7 @@ func testRun(qps float64) Run {
 	mean, wrk := 16000.0*1000/qps, 16500.0*1000/qps
 	answers := uint64(qps)
 	return Run{UpstreamAnswers: &answers, Result: load.Result{
-		Requests: answers, Seconds: 1, QPS: qps,
+		Requests: answers, Seconds: 1, QPS: qps, Reconnects: new(uint64),
 		Latency: load.Latency{Mean: &mean, MeanWrk: &wrk},
 	}}
 }
@@ -106,7 +106,7 @@ func testConfig(log *[]string) (Config, *fakeGateway, *fakeGenerator) {
 		Gateway:      gateway,
 		Generator:    generator,
 		UpstreamURL:  "http://127.0.0.1:1980/hello",
-		UpstreamPID:  os.Getpid(),
+		UpstreamPIDs: []int{os.Getpid()},
 		EtcdEmbedded: true,
 		Progress:     silent{},
 		CPUs:         cpus,

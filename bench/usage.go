@@ -9,10 +9,10 @@ import (
 )
 
 // processes are those of a run, apart from the load generator, which accounts for
-// itself. A zero pid cannot be watched. self hosts etcd.
+// itself. self hosts etcd.
 type processes struct {
-	workers        []int
-	upstream, self int
+	workers, upstream []int
+	self              int
 	// cpus are those that they may run on.
 	cpus []int
 }
@@ -31,7 +31,7 @@ type usage struct {
 func (p processes) usage(root fs.FS) usage {
 	u := usage{
 		at:       time.Now(),
-		upstream: sum(process.CPUTime, p.upstream),
+		upstream: sum(process.CPUTime, p.upstream...),
 		self:     sum(process.CPUTime, p.self),
 		wait: sum(func(pid int) (time.Duration, error) {
 			return process.RunDelay(root, pid)
@@ -66,7 +66,7 @@ func sum[T ~int64 | ~uint64](read func(pid int) (T, error), pids ...int) *T {
 	var total T
 	for _, pid := range pids {
 		v, err := read(pid)
-		if pid == 0 || err != nil {
+		if err != nil {
 			return nil
 		}
 		total += v
@@ -138,7 +138,7 @@ func rest(busy *float64, own []*float64) *float64 {
 func (p processes) peakRSS(root fs.FS, run *Run) {
 	read := func(pid int) (uint64, error) { return process.PeakRSS(root, pid) }
 	run.RSS.Gateway = sum(read, p.workers...)
-	run.RSS.Upstream = sum(read, p.upstream)
+	run.RSS.Upstream = sum(read, p.upstream...)
 	run.RSS.Etcd = sum(read, p.self)
 }
 

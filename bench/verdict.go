@@ -35,6 +35,7 @@ const (
 	RunsDiffer       = "spread"            // the runs differ; with two far apart disturbed
 	MetricMissed     = "metric-missed"     // the gateway's metric counted fewer requests; invalid
 	ManyReconnects   = "many-reconnects"   // far more than nginx makes necessary
+	CrossChecked     = "cross-check"       // the run with the other generator is not comparable
 	KeepalivePool    = "keepalive-pool"    // more connections than the gateway keeps to an upstream
 )
 
@@ -135,12 +136,16 @@ func (r *Result) Judge(scenarios int) {
 		r.Verdict = Interrupted
 	}
 	r.Verdict = r.Standing()
+	for i := range r.Scenarios {
+		r.compareCrossCheck(&r.Scenarios[i])
+	}
+	r.Verdict = r.Standing()
 }
 
 // whole says whether every run of so many scenarios is complete.
 func (r *Result) whole(scenarios int) bool {
 	return len(r.Scenarios) >= scenarios && len(r.Scaling) >= len(r.Settings.Scaling) && !slices.ContainsFunc(r.Scenarios, func(s ScenarioResult) bool {
-		return !s.whole(r.Settings)
+		return !s.whole(r.Settings) || r.Tools.CrossCheck != nil && (s.CrossCheck == nil || s.CrossCheck.Run.Cut)
 	})
 }
 

@@ -121,7 +121,7 @@ func TestJudge(t *testing.T) {
 		{"answers under way at the end", func(r *Result) { run(r).UpstreamAnswers = ptr(uint64(1016)) }, "", Valid},
 		{"an upstream that somebody else uses", func(r *Result) { run(r).UpstreamAnswers = ptr(uint64(1100)) }, UpstreamShared, ValidWithWarnings},
 		{"answers to requests that were sent again", func(r *Result) {
-			run(r).Reconnects, run(r).UpstreamAnswers = 100, ptr(uint64(1110))
+			run(r).Reconnects, run(r).UpstreamAnswers = ptr(uint64(100)), ptr(uint64(1110))
 		}, ManyReconnects, ValidWithWarnings},
 		{"an upstream that doesn't count", func(r *Result) { run(r).UpstreamAnswers, r.Control.UpstreamAnswers = nil, nil }, "", Valid},
 		{"a short run", func(r *Result) { r.Settings.DurationS = 1 }, ShortRun, ValidWithWarnings},
@@ -149,8 +149,8 @@ func TestJudge(t *testing.T) {
 		{"a rate that was not reached", func(r *Result) {
 			run(r).Rate, run(r).Unsent = run(r).QPS*1.04, uint64(run(r).QPS*run(r).Seconds/20)
 		}, RateMissed, ValidWithWarnings},
-		{"many reconnects", func(r *Result) { run(r).Reconnects = 11 }, ManyReconnects, ValidWithWarnings},
-		{"nginx's own reconnects", func(r *Result) { run(r).Reconnects = 2 }, "", Valid},
+		{"many reconnects", func(r *Result) { run(r).Reconnects = ptr(uint64(11)) }, ManyReconnects, ValidWithWarnings},
+		{"nginx's own reconnects", func(r *Result) { run(r).Reconnects = ptr(uint64(2)) }, "", Valid},
 		{"two runs that differ", func(r *Result) { rerun(r, 1000, 1090) }, RunsDiffer, ValidWithWarnings},
 		{"two runs that differ by more than can be told apart", func(r *Result) { rerun(r, 1000, 1110) }, RunsDiffer, Disturbed},
 		{"three runs of which one differs", func(r *Result) { r.Settings.Runs = 3; rerun(r, 1000, 1010, 1310) }, RunsDiffer, ValidWithWarnings},

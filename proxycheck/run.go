@@ -1,37 +1,22 @@
 package proxycheck
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"syscall"
-	"time"
 
 	"armrepro/proxycheck/process"
 )
 
 // run runs a command to its end and returns what it printed.
 func run(ctx context.Context, cfg process.Config) (string, error) {
-	var stdout, stderr bytes.Buffer
-	cfg.Stdout, cfg.Stderr = &stdout, &stderr
-	p, err := process.Start(cfg)
-	if err != nil {
-		return "", err
-	}
-	select {
-	case <-p.Done():
-		err = p.Err()
-	case <-ctx.Done():
-		_ = p.Stop(syscall.SIGKILL, time.Second)
-		err = process.Late(ctx, errors.New("it is still running"))
-	}
-	out := stdout.String() + stderr.String()
+	out, err := process.Run(ctx, cfg)
 	if err == nil {
 		return out, nil
 	}
-	err = fmt.Errorf("run %s %s: %w; it printed: %s", cfg.Path, strings.Join(cfg.Args, " "), err, summary(out))
+	if out != "" {
+		err = fmt.Errorf("%w; it printed: %s", err, summary(out))
+	}
 	return "", process.WithHint(err, failureHint(out))
 }
 

@@ -32,7 +32,7 @@ func Sweep(ctx context.Context, runDir string) error {
 		return err
 	}
 	var errs []error
-	for _, kind := range []string{homeKind, process.EtcdData} {
+	for _, kind := range []string{homeKind, process.UpstreamHome, process.EtcdData} {
 		for _, f := range process.TakeOver(kind, dirs...) {
 			errs = append(errs, sweepFolder(ctx, f))
 		}

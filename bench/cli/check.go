@@ -100,6 +100,9 @@ func writeFindings(w io.Writer, f *experiment.Findings) error {
 	if o := f.Gateway.OpenResty; o != nil {
 		line("OpenResty", "%s, %s", o.Version, o.Path)
 	}
+	if u := f.Tools.Upstream; u != nil {
+		line("upstream", "%s %s, %s", u.Name, u.Version, u.Path)
+	}
 	if p := f.Pins; p != nil {
 		line("pinned", "gateway on CPU %s, upstream on %s, load on %s", cmp.Or(p.Gateway, "any"), p.Upstream, p.Load)
 	}

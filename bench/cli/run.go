@@ -23,6 +23,7 @@ import (
 	"armrepro/bench/fitness"
 	"armrepro/bench/load"
 	"armrepro/bench/report"
+	"armrepro/bench/wrk"
 	"armrepro/proxycheck"
 	"armrepro/proxycheck/process"
 )
@@ -54,7 +55,10 @@ type runOptions struct {
 // benchmarks.
 func newRunOptions(tool bench.Tool) *runOptions {
 	return &runOptions{
-		Config: experiment.Config{Tool: tool, Gateway: experiment.Auto, Pin: fitness.PinAuto, Ports: experiment.DefaultPorts()},
+		Config: experiment.Config{
+			Tool: tool, Gateway: experiment.Auto, Pin: fitness.PinAuto, Ports: experiment.DefaultPorts(),
+			LoadTool: experiment.OwnTool, UpstreamTool: experiment.OwnTool,
+		},
 		load: load.Config{
 			Connections: 16,
 			Duration:    time.Minute,
@@ -91,6 +95,8 @@ func newRun(tool bench.Tool) *cobra.Command {
 		fs.Var(duration(&o.maxTime), "max-time", "end --precision after this time, reached or not (default: none)")
 		fs.BoolVar(&o.EmptyProxy, "empty-proxy", false, "also measure an empty proxy on the same OpenResty, as the third part of run.sh does")
 		fs.BoolVar(&o.Memory, "memory", false, "also read the workers' memory after a minute without load")
+		fs.Var(newChoice(&o.LoadTool, "tool", experiment.OwnTool, experiment.WrkTool), "load-tool", "load generator: armrepro's own or the installed wrk")
+		fs.BoolVar(&o.CrossCheck, "cross-check", false, "also measure each scenario with the installed wrk, and show the ratios")
 		o.addScenario(fs)
 	})
 	o.addGateway(cmd)
@@ -126,6 +132,7 @@ func (o *runOptions) addGateway(cmd *cobra.Command) {
 			"required number of gateway workers; further values are measured on a restarted gateway, such as 1,2,4")
 		fs.Var(bounded(&o.upstreams, 1000), "upstreams", "number of upstreams, on consecutive ports from --upstream-port")
 		fs.Var(filled(&o.Pin, "CPUS"), "pin", "pin the processes to separate CPUs: auto (with four or more CPUs), none, or the CPUs for the gateway's workers, such as 2-3")
+		fs.Var(newChoice(&o.UpstreamTool, "tool", experiment.OwnTool, experiment.NginxTool), "upstream-tool", "upstream: armrepro's own or the installed nginx")
 	})
 }
 
@@ -309,6 +316,30 @@ func readScenario(name string) (bench.Scenario, error) {
 	return s, nil
 }
 
+// checkWrk refuses what wrk can't do where it is to take part.
+func (o *runOptions) checkWrk(cfg load.Config) error {
+	own := o.LoadTool == experiment.OwnTool
+	flag, fixed := "--load-tool wrk", o.rate != runRate{}
+	if own {
+		flag = "--cross-check"
+	}
+	switch {
+	case own && !o.CrossCheck:
+		return nil
+	case !own && o.CrossCheck:
+		return usagef("--cross-check compares armrepro's load generator with wrk: leave out --load-tool")
+	case fixed || !own && len(o.sweep) > 0:
+		return usagef("%s: wrk has no fixed rate: leave out --rate and --sweep", flag)
+	}
+	if err := wrk.Check(cfg); err != nil {
+		return usagef("%s: %v", flag, err)
+	}
+	if cfg.Duration = o.warmup; !own && wrk.Check(cfg) != nil {
+		return usagef("--warmup: %v", wrk.Check(cfg))
+	}
+	return nil
+}
+
 // run measures, and saves and prints the result.
 func (o *runOptions) run(cmd *cobra.Command) error {
 	if err := o.complete(); err != nil {
@@ -318,6 +349,9 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	check.URL, check.Rate = "http://127.0.0.1", o.rate.rate
 	if err := check.Check(); err != nil {
 		return usagef("run: %v", err)
+	}
+	if err := o.checkWrk(check); err != nil {
+		return err
 	}
 	saved, err := openOut("--save", o.save, o.force)
 	if err != nil {

@@ -16,7 +16,12 @@ const runAbout = `Measures the gateway in both scenarios of the published benchm
 
 It starts etcd, the upstream and, in a private folder, the installed APISIX. For each scenario
 it creates the route, verifies that it works, warms up and measures. At the end it stops and
-removes everything. It does not touch the installed files.`
+removes everything. It does not touch the installed files.
+
+--load-tool wrk and --upstream-tool nginx put the installed wrk and nginx, which the posts
+used, in the place of armrepro's own load generator and upstream. Figures that they do not
+report are missing. --cross-check measures with wrk after the runs of each scenario, on the
+same running gateway, and shows the ratios. It is in no average.`
 
 const checkAbout = `Does everything that run does except the load. It checks the machine and the ports and starts
 etcd, the upstream and the gateway. It sends a request through the test route /anything/* to

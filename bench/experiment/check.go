@@ -97,6 +97,7 @@ type Findings struct {
 	Machine machine.Machine   `json:"machine"`
 	Gateway bench.GatewayInfo `json:"gateway"`
 	Etcd    bench.EtcdInfo    `json:"etcd"`
+	Tools   bench.Tools       `json:"tools,omitzero"`
 	// Routes are those that were verified.
 	Routes []string `json:"routes"`
 	// Pins is null where the kernel places the processes.
@@ -111,7 +112,7 @@ type Findings struct {
 func (c *conductor) findings() *Findings {
 	r := c.result
 	f := &Findings{
-		Machine: r.Machine, Gateway: r.Gateway, Etcd: r.Etcd, Routes: append([]string{}, c.routes...), Pins: r.Settings.Pins, Warnings: r.Warnings,
+		Machine: r.Machine, Gateway: r.Gateway, Etcd: r.Etcd, Tools: r.Tools, Routes: append([]string{}, c.routes...), Pins: r.Settings.Pins, Warnings: r.Warnings,
 		Checks: fitness.FindingCodes(), Unchecked: append([]fitness.Unchecked{}, r.Unchecked...),
 	}
 	for _, u := range r.Unchecked {

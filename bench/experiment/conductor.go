@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -28,8 +27,8 @@ type conductor struct {
 	fit        *watcher
 	etcdConfig proxycheck.Etcd
 	etcd       *embed.Server // nil with an external etcd
-	upstream   *process.Process
-	control    net.Conn // to the upstream
+	tools      tools
+	upstream   *runningUpstream
 	gateway    proxycheck.Gateway
 	plan       *gatewayPlan
 	// down takes down what was started.
@@ -42,6 +41,9 @@ type conductor struct {
 // this order. Even when it fails, tearDown stops whatever it has started.
 func (c *conductor) setUp(ctx context.Context) error {
 	if err := checkProc(); err != nil {
+		return err
+	}
+	if err := c.findTools(ctx); err != nil {
 		return err
 	}
 	if err := c.raiseFiles(); err != nil {
@@ -192,7 +194,7 @@ func (c *conductor) whileUp(ctx context.Context) (context.Context, context.Cance
 		case err := <-etcd:
 			cancel(fmt.Errorf("etcd ended: %w", err))
 		case <-c.upstream.Done():
-			cancel(fmt.Errorf("the upstream ended: %w", ending(c.upstream)))
+			cancel(fmt.Errorf("the upstream ended: %w", ending(c.upstream.Process)))
 		case <-gateway.Done():
 			cancel(gateway.Err())
 		}

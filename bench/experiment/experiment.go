@@ -41,6 +41,11 @@ type Config struct {
 	// EmptyProxy also measures a proxy of the same OpenResty that does nothing
 	// else; Memory that of the workers after a minute without load.
 	EmptyProxy, Memory bool
+	// LoadTool and UpstreamTool are OwnTool, or WrkTool and NginxTool for an
+	// installed wrk and nginx. CrossCheck measures each scenario once more with
+	// wrk.
+	LoadTool, UpstreamTool string
+	CrossCheck             bool
 	// Pin is how processes are kept on CPUs, as fitness.PlanPins takes it.
 	Pin string
 
@@ -164,10 +169,11 @@ func (c *conductor) benchConfig() bench.Config {
 		Settings:     c.result.Settings,
 		Scenarios:    c.cfg.Scenarios,
 		Gateway:      benchGateway{c.gateway, c.nodes()},
-		Generator:    childGenerator{cpus: c.fit.pins.Load},
-		UpstreamPID:  c.upstream.Pid(),
+		Generator:    c.generator(),
+		CrossCheck:   c.crossChecker(),
+		UpstreamPIDs: c.upstream.pids,
 		EtcdEmbedded: c.etcd != nil,
-		Answered:     c.answered,
+		Answered:     c.upstream.answered,
 		CPUs:         c.fit.cpus,
 		Progress:     c.cfg.Progress,
 		Root:         os.DirFS("/"),

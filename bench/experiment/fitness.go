@@ -152,8 +152,10 @@ func (c *conductor) pin(workers []int) error {
 			}
 		}
 	}
-	if err := process.SetAffinity(c.upstream.Pid(), pins.Upstream); err != nil {
-		return fmt.Errorf("pin the upstream: %w", err)
+	for _, pid := range append([]int{c.upstream.Pid()}, c.upstream.pids...) {
+		if err := process.SetAffinity(pid, pins.Upstream); err != nil {
+			return fmt.Errorf("pin the upstream: %w", err)
+		}
 	}
 	if err := process.SetAffinity(os.Getpid(), pins.Others); err != nil {
 		return fmt.Errorf("pin armrepro: %w", err)

@@ -146,5 +146,9 @@ func (c *conductor) gatewayAddress() string {
 // loaded is how long one scenario loads the gateway.
 func (c Config) loaded() time.Duration {
 	s := c.Settings
-	return time.Duration((s.WarmupS + float64(s.Runs)*s.DurationS) * float64(time.Second))
+	runs := s.Runs
+	if c.CrossCheck {
+		runs++
+	}
+	return time.Duration((s.WarmupS + float64(runs)*s.DurationS) * float64(time.Second))
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"syscall"
@@ -18,12 +19,12 @@ import (
 	"armrepro/proxycheck/process"
 )
 
+// pinned runs load generators on these CPUs; nil for any.
+type pinned struct{ cpus []int }
+
 // childGenerator runs each load in a separate process, so nothing in this one can
 // disturb it.
-type childGenerator struct {
-	// cpus are those that it is pinned to; nil for any.
-	cpus []int
-}
+type childGenerator struct{ pinned }
 
 // generatorStop bounds the wait for an interrupted load to print what it has.
 const generatorStop = 5 * time.Second
@@ -61,28 +62,37 @@ func (g childGenerator) Load(ctx context.Context, cfg load.Config, on bench.Obse
 	if err != nil {
 		return bench.Run{}, err
 	}
-	if g.cpus != nil {
-		if err := process.SetAffinity(child.Pid(), g.cpus); err != nil {
-			return bench.Run{}, errors.Join(fmt.Errorf("pin the load generator: %w", err), child.Stop(syscall.SIGTERM, generatorStop))
+	err = g.finish(ctx, cfg, child, func() error { return child.Stop(syscall.SIGTERM, generatorStop) }, func() { follow(events, on) })
+	var run bench.Run
+	if parseErr := json.Unmarshal(out.Bytes(), &run); parseErr != nil && err == nil {
+		err = fmt.Errorf("load %s: read its result: %w", cfg.URL, parseErr)
+	}
+	return run, err
+}
+
+// finish pins a load generator and waits for its end, while watch does what else is to
+// be done. It is stopped when ctx ends, or when it takes too long.
+func (p pinned) finish(ctx context.Context, cfg load.Config, child *process.Process, stop func() error, watch func()) error {
+	if p.cpus != nil {
+		// One that has ended says why itself.
+		if err := process.SetAffinity(child.Pid(), p.cpus); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(fmt.Errorf("pin the load generator: %w", err), child.Stop(syscall.SIGKILL, generatorStop))
 		}
 	}
 	ctx, release := context.WithTimeoutCause(ctx, cfg.Duration+generatorSpare,
 		fmt.Errorf("load %s: the load generator did not finish in time", cfg.URL))
 	defer release()
 	stopped := make(chan error, 1)
-	cancel := context.AfterFunc(ctx, func() { stopped <- child.Stop(syscall.SIGTERM, generatorStop) })
-	follow(events, on)
+	cancel := context.AfterFunc(ctx, func() { stopped <- stop() })
+	watch()
 	<-child.Done()
 	if !cancel() {
-		err = errors.Join(<-stopped, context.Cause(ctx))
-	} else if child.Err() != nil {
-		err = fmt.Errorf("load %s: %w: %s", cfg.URL, child.Err(), child.Tail())
+		return errors.Join(<-stopped, context.Cause(ctx))
 	}
-	var run bench.Run
-	if parseErr := json.Unmarshal(out.Bytes(), &run); parseErr != nil && err == nil {
-		err = fmt.Errorf("load %s: read its result: %w", cfg.URL, parseErr)
+	if child.Err() != nil {
+		return fmt.Errorf("load %s: %w: %s", cfg.URL, child.Err(), child.Tail())
 	}
-	return run, err
+	return nil
 }
 
 // loadArgs are the arguments of the child that runs cfg.

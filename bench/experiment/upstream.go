@@ -21,17 +21,49 @@ import (
 	"armrepro/upstream"
 )
 
+// runningUpstream is the upstream's process.
+type runningUpstream struct {
+	*process.Process
+	// workers are the processes that answer, once it does.
+	workers func() ([]int, error)
+	// answered is how many responses it has sent so far; nil where it can't tell.
+	answered func() (uint64, error)
+	// pids are the workers, as they were found.
+	pids []int
+}
+
 // startUpstream starts the upstream as a child and waits until it answers.
 func (c *conductor) startUpstream(ctx context.Context, _ *gatewayPlan) error {
-	listen := c.nodes()
-	ours, theirs, err := socketPair()
+	start, ready := c.startOwn, c.log.Info()
+	if c.tools.nginx != nil {
+		start, ready = c.startNginx, ready.Str("nginx", c.tools.nginx.Version)
+	}
+	u, err := start(c.nodes())
 	if err != nil {
 		return fmt.Errorf("start the upstream: %w", err)
 	}
-	c.control = ours
+	c.upstream = u
+	for _, address := range c.nodes() {
+		if err := waitForUpstream(ctx, u, "http://"+address+"/"); err != nil {
+			return err
+		}
+	}
+	if u.pids, err = u.workers(); err != nil {
+		return fmt.Errorf("start the upstream: %w", err)
+	}
+	ready.Strs("listen", c.nodes()).Msg("upstream ready")
+	return nil
+}
+
+// startOwn starts armrepro's own upstream.
+func (c *conductor) startOwn(listen []string) (*runningUpstream, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
 	c.down = append(c.down, ours.Close)
 	defer theirs.Close()
-	c.upstream, err = process.Start(process.Config{
+	child, err := process.Start(process.Config{
 		Path: process.Self,
 		Args: []string{
 			"upstream", "--listen", strings.Join(listen, ","), "--threads", strconv.Itoa(slices.Max(append([]int{c.cfg.Settings.Workers}, c.cfg.Settings.Scaling...))),
@@ -40,16 +72,14 @@ func (c *conductor) startUpstream(ctx context.Context, _ *gatewayPlan) error {
 		ExtraFiles: []*os.File{theirs},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.down = append(c.down, func() error { return c.upstream.Stop(syscall.SIGTERM, upstreamStop) })
-	for _, address := range listen {
-		if err := waitForUpstream(ctx, c.upstream, "http://"+address+"/"); err != nil {
-			return err
-		}
-	}
-	c.log.Info().Strs("listen", listen).Msg("upstream ready")
-	return nil
+	c.down = append(c.down, func() error { return child.Stop(syscall.SIGTERM, upstreamStop) })
+	return &runningUpstream{
+		Process:  child,
+		workers:  func() ([]int, error) { return []int{child.Pid()}, nil },
+		answered: func() (uint64, error) { return askAnswered(ours) },
+	}, nil
 }
 
 // upstreamStop bounds the wait for the upstream to end after SIGTERM.
@@ -60,7 +90,7 @@ const upstreamStop = 3 * time.Second
 const upstreamTimeout = 10 * time.Second
 
 // waitForUpstream polls url until the child's response is right.
-func waitForUpstream(ctx context.Context, child *process.Process, url string) error {
+func waitForUpstream(ctx context.Context, child *runningUpstream, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, upstreamTimeout)
 	defer cancel()
 	const pause = 2 * time.Millisecond
@@ -86,15 +116,15 @@ func waitForUpstream(ctx context.Context, child *process.Process, url string) er
 // responses: it may have to wait for a core.
 const controlTimeout = 5 * time.Second
 
-// answered asks the upstream how many responses it has sent. See ServeControl.
-func (c *conductor) answered() (uint64, error) {
+// askAnswered asks the upstream how many responses it has sent. See ServeControl.
+func askAnswered(control net.Conn) (uint64, error) {
 	var line string
-	err := c.control.SetDeadline(time.Now().Add(controlTimeout))
+	err := control.SetDeadline(time.Now().Add(controlTimeout))
 	if err == nil {
-		_, err = io.WriteString(c.control, "answered\n")
+		_, err = io.WriteString(control, "answered\n")
 	}
 	if err == nil {
-		line, err = bufio.NewReader(c.control).ReadString('\n')
+		line, err = bufio.NewReader(control).ReadString('\n')
 	}
 	var n uint64
 	if err == nil {

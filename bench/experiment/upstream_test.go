@@ -17,9 +17,8 @@ func TestAnswered(t *testing.T) {
 		defer close(done)
 		ServeControl(theirs, func() uint64 { n += 7; return n })
 	}()
-	c := &conductor{control: ours}
 	for _, want := range []uint64{7, 14} {
-		if got, err := c.answered(); err != nil || got != want {
+		if got, err := askAnswered(ours); err != nil || got != want {
 			t.Errorf("%d answers, %v; want %d", got, err, want)
 		}
 	}
@@ -27,7 +26,7 @@ func TestAnswered(t *testing.T) {
 		t.Error(err)
 	}
 	<-done
-	if _, err := c.answered(); err == nil {
+	if _, err := askAnswered(ours); err == nil {
 		t.Error("a closed connection has answered")
 	}
 }

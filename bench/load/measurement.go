@@ -32,7 +32,7 @@ func (m *Measurement) Result() (Result, error) {
 		Seconds:    m.elapsed.Seconds(),
 		QPS:        float64(m.requests) / m.elapsed.Seconds(),
 		Bytes:      m.bytes,
-		Reconnects: m.reopened,
+		Reconnects: &m.reopened,
 		Rate:       m.cfg.Rate,
 		Unsent:     m.unsent,
 		Busy:       figure(m.busiest.Seconds() / m.elapsed.Seconds()),

@@ -13,8 +13,9 @@ type Result struct {
 	// Bytes counts every byte read from the sockets, headers included.
 	Bytes uint64 `json:"bytes"`
 	// Reconnects counts connections that were opened again because the
-	// server closed them after an answer, which is no error.
-	Reconnects uint64 `json:"reconnects"`
+	// server closed them after an answer, which is no error. Nil where the load
+	// generator does not tell.
+	Reconnects *uint64 `json:"reconnects"`
 	// Busy is the share of the window that the busiest loop had something to
 	// do. Near 1 the generator measured itself.
 	Busy *float64 `json:"busy"`

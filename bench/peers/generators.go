@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
 	"armrepro/bench/load"
+	"armrepro/bench/wrk"
 	"armrepro/proxycheck/process"
 )
 
@@ -45,7 +45,7 @@ func (s *session) loadPrinted(t target) side {
 }
 
 func (s *session) wrk(t target) side {
-	return s.generator(t, parseResult, s.tools.wrk, "--script", s.tools.wrkScript)
+	return s.generator(t, parseResult, s.tools.wrk.Path, "--script", s.tools.wrkScript)
 }
 
 // wrkScript makes wrk write what it measured, unrounded, in the form of `armrepro
@@ -69,24 +69,16 @@ func parseResult(output []byte) (r load.Result, err error) {
 	return r, err
 }
 
-var percentileLine = regexp.MustCompile(`(?m)^ +(50|90|99)% +([\d.]+[a-z]+)$`)
-
-// parsePercentiles reads the latency distribution as wrk and `armrepro load` print
-// it.
-func parsePercentiles(output []byte) (r load.Result, err error) {
-	into := map[string]**float64{"50": &r.Latency.P50, "90": &r.Latency.P90, "99": &r.Latency.P99}
-	lines := percentileLine.FindAllSubmatch(output, -1)
-	if len(lines) != len(into) || bytes.Contains(output, []byte("errors:")) {
-		return r, fmt.Errorf("no latency distribution without errors: %s", output)
+// parsePercentiles reads what `armrepro load` prints as wrk would.
+func parsePercentiles(output []byte) (load.Result, error) {
+	runs, err := wrk.Parse(bytes.NewReader(output))
+	if err != nil {
+		return load.Result{}, err
 	}
-	for _, line := range lines {
-		latency, err := time.ParseDuration(string(line[2]))
-		if err != nil {
-			return r, err
-		}
-		*into[string(line[1])] = new(latency.Seconds() * 1e6)
+	if len(runs) != 1 || runs[0].Err() != nil || runs[0].Result.Latency.P99 == nil {
+		return load.Result{}, fmt.Errorf("no run with a latency distribution: %s", output)
 	}
-	return r, nil
+	return runs[0].Result, nil
 }
 
 // generator runs a generator at t. wrk and `armrepro load` understand the arguments

@@ -88,23 +88,6 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-func TestFind(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"configure arguments: --prefix=/usr/share/nginx --modules-path=/usr/lib/nginx/modules --with-compat": "/usr/lib/nginx/modules",
-		"configure arguments: --prefix=/usr/local/openresty/nginx --with-cc-opt=-O2":                         "/usr/local/openresty/nginx/modules",
-		"--modules-path=lib --prefix=/opt": "/opt/lib",
-		"":                                 "/usr/local/nginx/modules",
-	} {
-		if got := moduleDir(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-	if got := process.Hint(missing(context.Canceled)); !strings.Contains(got, "libnginx-mod-http-echo") {
-		t.Errorf("hint %q", got)
-	}
-}
-
 // TestMissed sets bounds that no latency can keep. Bytes must come out the same on
 // any machine, however busy.
 func TestMissed(t *testing.T) {

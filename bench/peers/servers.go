@@ -8,13 +8,13 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"text/template"
 	"time"
 
+	"armrepro/bench/nginx"
 	"armrepro/proxycheck/process"
 	"armrepro/upstream"
 )
@@ -35,9 +35,8 @@ type server struct {
 
 // start starts a program, which runs until stopServers, and waits until it answers
 // at every address.
-func (s *session) start(ctx context.Context, name string, at []string, path string, args ...string) (*server, error) {
-	// A master has to tell its own children.
-	child, err := process.Start(process.Config{Path: path, Args: args, DeathSignal: syscall.SIGTERM})
+func (s *session) start(ctx context.Context, name string, at []string, cfg process.Config) (*server, error) {
+	child, err := process.Start(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +55,7 @@ func (s *session) start(ctx context.Context, name string, at []string, path stri
 
 // startBare starts this program as the bare server.
 func (s *session) startBare(ctx context.Context, at ...string) (*server, error) {
-	return s.start(ctx, "bare server", at, process.Self, append([]string{bareCommand}, at...)...)
+	return s.start(ctx, "bare server", at, process.Config{Path: process.Self, Args: append([]string{bareCommand}, at...)})
 }
 
 // stopServers stops the servers in the reverse order: a proxy before what it leads
@@ -147,59 +146,25 @@ func addresses(n int) ([]string, error) {
 	return found, nil
 }
 
-// nginxConfig fills nginxTemplate.
-type nginxConfig struct {
-	// Modules are the files to load.
-	Modules []string
-	Workers int
-	// Connections is what each worker may have open.
-	Connections int
-	// KeepaliveRequests is after how many requests a client's connection is
-	// closed.
-	KeepaliveRequests int
-	// Rounds of MD5 are the proxy's work on each request.
-	Rounds  int
-	Servers []nginxServer
-}
-
-// nginxServer is an address to listen on and, for a proxy, where it leads.
-type nginxServer struct{ Listen, To string }
-
 // maxConnections is what an nginx worker may have open: all of the largest
 // load, should one worker get them.
 const maxConnections = 20480
 
-// nginxTemplate is the upstream of the published benchmarks, or a proxy that stands
-// for the gateway: it has so much to do on each request that its single worker is
-// the bottleneck, as APISIX's is. To the upstreams it keeps as many connections as
-// APISIX. The backlog lets thousands connect at once. Every path is below the
-// prefix, so that nothing of an installed nginx is touched and no privilege is
-// needed.
-var nginxTemplate = template.Must(template.New("nginx").Parse(`
-{{- range .Modules}}load_module {{.}};
-{{end}}worker_processes {{.Workers}};
-daemon off;
-pid nginx.pid;
-error_log stderr warn;
-events {
-  accept_mutex off;
-  worker_connections {{.Connections}};
-}
-http {
-  access_log off;
-  keepalive_requests {{.KeepaliveRequests}};
-  client_body_temp_path client_body;
-  proxy_temp_path proxy;
-  fastcgi_temp_path fastcgi;
-  uwsgi_temp_path uwsgi;
-  scgi_temp_path scgi;
-{{range $i, $s := .Servers}}{{if .To}}  upstream peer{{$i}} {
+// proxy is a server that stands for the gateway: it has so much to do on each request
+// that its single worker is the bottleneck, as APISIX's is.
+type proxy struct{ Listen, To string }
+
+// proxyTemplate keeps as many connections to an upstream as APISIX. The backlog lets
+// thousands connect at once.
+var proxyTemplate = template.Must(template.New("proxy").Parse(`
+{{- range $i, $p := .Proxies}}  upstream peer{{$i}} {
     server {{.To}};
     keepalive 320;
   }
-{{end}}  server {
+  server {
     listen {{.Listen}} backlog=16384;
-{{if .To}}    location / {
+    keepalive_requests {{$.KeepaliveRequests}};
+    location / {
       access_by_lua_block {
         local s = "armrepro"
         for i = 1, {{$.Rounds}} do s = ngx.md5(s) end
@@ -208,28 +173,30 @@ http {
       proxy_set_header Connection "";
       proxy_pass http://peer{{$i}};
     }
-{{else}}    location / { echo_duplicate 1 "` + upstream.Body + `"; }
-{{end}}  }
-{{end}}}
-`))
+  }
+{{end}}`))
+
+// proxies configures them. keepaliveRequests is after how many requests a client's
+// connection is closed; rounds of MD5 are their work on each request.
+func proxies(keepaliveRequests, rounds int, list ...proxy) string {
+	var text strings.Builder
+	// A Builder takes everything.
+	_ = proxyTemplate.Execute(&text, map[string]any{"Proxies": list, "KeepaliveRequests": keepaliveRequests, "Rounds": rounds})
+	return text.String()
+}
 
 // startNginx starts an nginx in a folder of its own.
-func (s *session) startNginx(ctx context.Context, name string, cfg nginxConfig) (*server, error) {
+func (s *session) startNginx(ctx context.Context, name string, at []string, cfg nginx.Config) (*server, error) {
 	cfg.Connections = int(min(s.openFiles, maxConnections))
 	home, err := os.MkdirTemp(s.dir, "nginx")
 	if err != nil {
 		return nil, fmt.Errorf("create folder of nginx: %w", err)
 	}
-	var text strings.Builder
-	file := filepath.Join(home, "nginx.conf")
-	if err := errors.Join(nginxTemplate.Execute(&text, cfg), os.WriteFile(file, []byte(text.String()), 0o600)); err != nil {
-		return nil, fmt.Errorf("write configuration of nginx: %w", err)
+	child, err := s.tools.nginx.Process(home, cfg)
+	if err != nil {
+		return nil, err
 	}
-	var at []string
-	for _, s := range cfg.Servers {
-		at = append(at, s.Listen)
-	}
-	return s.start(ctx, name, at, s.tools.nginx, "-p", home, "-c", file)
+	return s.start(ctx, name, at, child)
 }
 
 // stack is a proxy with one upstream of each kind behind it: one and the same
@@ -271,21 +238,23 @@ func (s *session) startStack(ctx context.Context, keepaliveRequests int) (*stack
 	if err != nil {
 		return nil, err
 	}
-	nginx, own, bare := at[0], at[1], at[2]
-	if _, err := s.startNginx(ctx, "nginx as upstream", nginxConfig{
-		Modules: s.tools.echo, Workers: 2, KeepaliveRequests: usualKeepalive, Servers: []nginxServer{{Listen: nginx}},
+	peer, own, bare := at[0], at[1], at[2]
+	if _, err := s.startNginx(ctx, "nginx as upstream", at[:1], nginx.Config{
+		Modules: s.tools.echo, Workers: 2, HTTP: nginx.Upstream(false, peer),
 	}); err != nil {
 		return nil, err
 	}
-	if _, err := s.start(ctx, "armrepro upstream", []string{own}, s.tools.armrepro, "upstream", "--quiet", "--listen", own); err != nil {
+	if _, err := s.start(ctx, "armrepro upstream", []string{own}, process.Config{
+		Path: s.tools.armrepro, Args: []string{"upstream", "--quiet", "--listen", own},
+	}); err != nil {
 		return nil, err
 	}
 	if _, err := s.startBare(ctx, bare); err != nil {
 		return nil, err
 	}
-	if _, err := s.startNginx(ctx, proxyName, nginxConfig{
-		Modules: s.tools.lua, Workers: 1, KeepaliveRequests: keepaliveRequests, Rounds: s.rounds,
-		Servers: []nginxServer{{at[3], nginx}, {at[4], own}, {at[5], bare}},
+	if _, err := s.startNginx(ctx, proxyName, at[3:], nginx.Config{
+		Modules: s.tools.lua, Workers: 1,
+		HTTP: proxies(keepaliveRequests, s.rounds, proxy{at[3], peer}, proxy{at[4], own}, proxy{at[5], bare}),
 	}); err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func comparePeers(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	}
 	lastMinute, _, _ := strings.Cut(load, " ")
 	fmt.Fprintf(stdout, "wrk %s and nginx %s against armrepro; CPUs (%s): %d, load average before the start: %s\n\n",
-		s.tools.wrkVersion, s.tools.nginxVersion, runtime.GOARCH, runtime.NumCPU(), lastMinute)
+		s.tools.wrk.Version, s.tools.nginx.Version, runtime.GOARCH, runtime.NumCPU(), lastMinute)
 	err = s.measureAll(ctx)
 	if len(s.rows) > 0 {
 		err = errors.Join(err, writeTable(stdout, s.rows))

@@ -34,10 +34,14 @@ var csvHeader = []string{
 	"pin_gateway", "pin_upstream", "pin_load",
 	"warnings", "label", "openresty_version", "openresty_path", "luajit_version",
 	"cut", "upstream_answers", "cpu_others_cores",
+	"load_tool", "upstream_tool", "cross_check_qps_ratio", "cross_check_latency_ratio",
 }
 
 // controlScenario is the scenario column of the run without the gateway.
 const controlScenario = "control"
+
+// crossCheckRun is the run column of a cross-check.
+const crossCheckRun = "cross-check"
 
 // writeCSV prints one line a run under a header. The run without the gateway comes
 // last, as a scenario of its own.
@@ -45,18 +49,27 @@ func writeCSV(out *strings.Builder, results []bench.Result, _ Options) error {
 	lines := [][]string{csvHeader}
 	for _, r := range results {
 		context := csvContext(r)
-		add := func(scenario, number string, run *bench.Run) {
+		add := func(scenario, number string, run *bench.Run, ratios ...*float64) {
 			if run == nil {
 				return
 			}
+			generator := r.Tools.Load
+			if number == crossCheckRun {
+				generator = r.Tools.CrossCheck
+			}
+			ratios = append(ratios, nil, nil)
 			lines = append(lines, slices.Concat(
 				[]string{r.Started.UTC().Format(time.RFC3339), csvText(r.Tool.Version), csvText(string(r.Verdict)), csvText(scenario), number},
 				csvRun(run), context,
-				[]string{strconv.FormatBool(run.Cut), csvFigure(run.UpstreamAnswers, count), csvFigure(run.CPU.Others, csvFloat)}))
+				[]string{strconv.FormatBool(run.Cut), csvFigure(run.UpstreamAnswers, count), csvFigure(run.CPU.Others, csvFloat),
+					csvText(program(generator)), csvText(program(r.Tools.Upstream)), csvFigure(ratios[0], csvFloat), csvFigure(ratios[1], csvFloat)}))
 		}
 		for _, s := range r.Scenarios {
 			for i := range s.Runs {
 				add(s.Name, strconv.Itoa(i+1), &s.Runs[i])
+			}
+			if check := s.CrossCheck; check != nil {
+				add(s.Name, crossCheckRun, &check.Run, check.QPSRatio, check.LatencyRatio)
 			}
 			add(s.Name, "maximum", s.Maximum)
 			for _, point := range s.Sweep {
@@ -71,7 +84,7 @@ func writeCSV(out *strings.Builder, results []bench.Result, _ Options) error {
 // csvRun is what one run measured.
 func csvRun(run *bench.Run) []string {
 	l := run.Latency
-	fields := []string{count(run.Requests), csvFloat(run.Seconds), csvFloat(run.QPS), count(run.Bytes), count(run.Reconnects),
+	fields := []string{count(run.Requests), csvFloat(run.Seconds), csvFloat(run.QPS), count(run.Bytes), csvFigure(run.Reconnects, count),
 		csvFigure(run.Busy, csvFloat), csvPositive(run.Rate, csvFloat), csvPositive(run.Unsent, count)}
 	service := cmp.Or(run.Service, &load.Latency{})
 	for _, v := range []*float64{l.Mean, l.MeanWrk, l.Stdev, l.Max, l.P50, l.P90, l.P99, l.P999,

@@ -27,10 +27,12 @@ var fixtures = map[string]func() bench.Result{
 		r.Gateway.Plugins = manyPlugins
 		return r
 	},
-	"sweep":   sweepResult,
-	"scaling": scalingResult,
-	"wide":    wideResult,
-	"hostile": hostileResult,
+	"sweep":       sweepResult,
+	"scaling":     scalingResult,
+	"tools":       toolsResult,
+	"cross-check": crossCheckResult,
+	"wide":        wideResult,
+	"hostile":     hostileResult,
 }
 
 // validResult has the figures of the published measurement on an Ampere A1.
@@ -62,6 +64,47 @@ func validResult() bench.Result {
 		Warnings: []bench.Warning{},
 		Verdict:  bench.Valid,
 	}
+}
+
+var (
+	wrkTool   = &bench.External{Name: "wrk", Version: "4.2.0", Path: "/usr/bin/wrk"}
+	nginxTool = &bench.External{Name: "nginx", Version: "1.22.1", Path: "/usr/sbin/nginx"}
+)
+
+// toolsResult was measured with the posts' own tools.
+func toolsResult() bench.Result {
+	r := validResult()
+	r.Tools = bench.Tools{Load: wrkTool, Upstream: nginxTool}
+	for i := range r.Scenarios {
+		for j := range r.Scenarios[i].Runs {
+			asWrk(&r.Scenarios[i].Runs[j])
+		}
+	}
+	asWrk(r.Control)
+	return r
+}
+
+// asWrk takes from a run what wrk does not tell.
+func asWrk(run *bench.Run) {
+	run.Reconnects, run.Busy, run.Histogram = nil, nil, ""
+	run.Latency.Mean, run.Latency.P999 = nil, nil
+}
+
+// crossCheckResult has one that counts and one that does not.
+func crossCheckResult() bench.Result {
+	r := validResult()
+	r.Tools.CrossCheck = wrkTool
+	for i, qps := range []float64{15290, 12100} {
+		check := run(qps, 1050)
+		asWrk(&check)
+		check.CPU.Load = new(0.21)
+		r.Scenarios[i].CrossCheck = &bench.CrossCheck{Run: check}
+	}
+	first := r.Scenarios[0].CrossCheck
+	first.QPSRatio, first.LatencyRatio = new(1.02), new(0.976)
+	r.Verdict = bench.ValidWithWarnings
+	r.Warnings = []bench.Warning{{Code: bench.CrossChecked, Text: "two-plugins, cross-check: errors: connect 0, read 3, write 0, timeout 0, status above 399 0"}}
+	return r
 }
 
 // sweepResult was measured at a share of the maximum, and at others besides.
@@ -301,7 +344,7 @@ func run(qps, us float64) bench.Run {
 	return bench.Run{
 		Result: load.Result{
 			Requests: uint64(requests), Seconds: 60, QPS: qps, Bytes: uint64(requests) * 192,
-			Reconnects: uint64(requests / 1000), Busy: new(0.121),
+			Reconnects: new(uint64(requests / 1000)), Busy: new(0.121),
 			Latency: load.Latency{Mean: new(us * 0.998), MeanWrk: new(us), Stdev: new(us / 6), Max: new(us * 12),
 				P50: new(us * 0.97), P90: new(us * 1.2), P99: new(us * 1.6), P999: new(us * 3)},
 			Histogram: "HISTFAAAAB542pNpmSzMwMDAxAABzFCaEUoz2X+AsQA9gQKT",

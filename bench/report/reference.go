@@ -100,6 +100,9 @@ func referenceGrid(r bench.Result, s bench.ScenarioResult) grid {
 	if unlike != "" {
 		g.notes = []string{"Not comparable: " + unlike + "."}
 	}
+	if unlike == "" && (r.Tools.Load == nil || r.Tools.Upstream == nil) {
+		g.notes = append(g.notes, "The published figures were measured with wrk and nginx, yours with "+measuredWith(r.Tools)+".")
+	}
 	for i, n := range notes {
 		g.notes = append(g.notes, "("+letter(i)+") "+n)
 	}

@@ -253,8 +253,10 @@ func TestCSV(t *testing.T) {
 		runs := 0
 		for _, s := range r.Scenarios {
 			runs += len(s.Runs) + len(s.Sweep)
-			if s.Maximum != nil {
-				runs++
+			for _, there := range []bool{s.Maximum != nil, s.CrossCheck != nil} {
+				if there {
+					runs++
+				}
 			}
 		}
 		if r.Control != nil {

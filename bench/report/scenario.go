@@ -71,7 +71,7 @@ func setup(r bench.Result) string {
 		workers = *r.Gateway.Workers
 	}
 	return fmt.Sprintf("%s + %s, %s, %s a run", plural(workers, "worker"), plural(s.Upstreams, "upstream"),
-		plural(s.Connections, "connection"), seconds(s.DurationS))
+		plural(s.Connections, "connection"), seconds(s.DurationS)) + externals(r.Tools)
 }
 
 // marks say why the figures of s do not count, or not in full. missing says what of

@@ -76,6 +76,9 @@ func tables(r bench.Result) []grid {
 		} else {
 			grids = append(grids, scenarioGrid(r, s))
 		}
+		if s.CrossCheck != nil {
+			grids = append(grids, crossGrid(r, s))
+		}
 		if len(s.Sweep) > 0 {
 			grids = append(grids, sweepGrid(r, s))
 		}
@@ -98,6 +101,9 @@ func sections(r bench.Result) []section {
 func legend(r bench.Result) string {
 	if r.Settings.Rate > 0 || r.Settings.RateShare > 0 {
 		return "Unless stated, latency counts from when the request was due."
+	}
+	if r.Tools.Load != nil {
+		return "Latencies are those that " + program(r.Tools.Load) + " printed: with samples added for the requests that a slow answer held back."
 	}
 	text := "Avg latency is the mean that wrk would print; percentiles and max are uncorrected."
 	if slices.ContainsFunc(r.Scenarios, func(s bench.ScenarioResult) bool { return slices.ContainsFunc(s.Runs, meansDiffer) }) {

@@ -48,6 +48,9 @@ type record struct {
 // EtcdData is the kind of folder that holds the embedded etcd's data.
 const EtcdData = "etcd"
 
+// UpstreamHome is the kind of folder that an nginx runs in as the upstream.
+const UpstreamHome = "upstream"
+
 const (
 	lockName     = "lock"
 	lockMagic    = "this folder is removed when its process has ended"

@@ -158,11 +158,20 @@ func (p *Process) CPUTime() time.Duration {
 // Tail is the end of what the child printed, at most 4 KiB.
 func (p *Process) Tail() string { return p.tail.String() }
 
+// Signal sends signal to the child alone. A child that has ended already is no
+// error.
+func (p *Process) Signal(signal syscall.Signal) error {
+	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("signal process %d: %w", p.Pid(), err)
+	}
+	return nil
+}
+
 // Stop sends signal, waits up to grace for the child to end, and kills its
 // whole process group after that. A child that has ended already is no error.
 func (p *Process) Stop(signal syscall.Signal, grace time.Duration) error {
-	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("signal process %d: %w", p.Pid(), err)
+	if err := p.Signal(signal); err != nil {
+		return err
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
