@@ -104,9 +104,9 @@ func readStat(root fs.FS, pid int) (Proc, error) {
 	return p, err
 }
 
-// tick is the unit of times in /proc: USER_HZ, 100 on every architecture that
+// Tick is the unit of times in /proc: USER_HZ, 100 on every architecture that
 // matters here.
-const tick = 10 * time.Millisecond
+const Tick = 10 * time.Millisecond
 
 // parseStat parses /proc/PID/stat (man 5 proc_pid_stat). The name stands in
 // parentheses and may hold any byte, parentheses and spaces too.
@@ -142,7 +142,7 @@ func parseStat(b []byte) (Proc, error) {
 		if err != nil {
 			return Proc{}, fmt.Errorf("parse stat: times: %w", err)
 		}
-		times[i] = time.Duration(n) * tick
+		times[i] = time.Duration(n) * Tick
 	}
 	p.Used, p.Ended = times[0]+times[1], times[2]+times[3]
 	return p, nil
