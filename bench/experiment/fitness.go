@@ -58,8 +58,7 @@ func (f *watcher) snapshot(workers []int) fitness.Snapshot {
 	opts := fitness.SnapshotOptions{
 		CPUs:     f.cpus,
 		Pids:     append([]int{os.Getpid()}, workers...),
-		DataDir:  os.TempDir(),
-		FreeDisk: process.FreeDisk,
+		FreeDisk: func() (uint64, error) { return process.FreeDisk(os.TempDir()) },
 	}
 	// An emulated CPU has no clock frequency.
 	if !f.machine.Emulated {
