@@ -114,7 +114,7 @@ func (f *watcher) begin(c *conductor, workers []int) {
 func (f *watcher) end(c *conductor, workers []int) {
 	after := f.snapshot(workers)
 	warn(c.result, "during the load: ", fitness.Moved(f.before, after))
-	now, _ := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts()})
+	now, _ := machine.Detect(os.DirFS("/"), machine.LiveFacts(false))
 	if f.pins.Gateway != nil {
 		// This process may use fewer CPUs since it was pinned.
 		now.Allowed, now.UsableCores = f.machine.Allowed, f.machine.UsableCores

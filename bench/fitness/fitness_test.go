@@ -68,7 +68,7 @@ func readScene(t *testing.T, name string) scene {
 // findings runs all checks on a scene.
 func (s scene) findings(t *testing.T) []Finding {
 	t.Helper()
-	m, _ := machine.Detect(s.before, machine.Options{})
+	m, _ := machine.Detect(s.before, nil)
 	if s.given.PageSize != 0 {
 		m.PageSize = s.given.PageSize
 	}
@@ -206,7 +206,7 @@ func TestUnchecked(t *testing.T) {
 		MeasureMHz: func() float64 { return 3000 },
 	}
 	unchecked := func(tree fstest.MapFS) map[string]string {
-		_, evidence := machine.Detect(tree, machine.Options{})
+		_, evidence := machine.Detect(tree, nil)
 		codes := map[string]string{}
 		for _, u := range UncheckedOf(evidence, TakeSnapshot(tree, opts)) {
 			codes[u.Code] = u.Why

@@ -39,7 +39,7 @@ func FuzzSnapshot(f *testing.F) {
 				after[name] = file
 			}
 		}
-		m, evidence := machine.Detect(after, machine.Options{})
+		m, evidence := machine.Detect(after, nil)
 		opts := SnapshotOptions{Pids: []int{50}}
 		first, last := TakeSnapshot(before, opts), TakeSnapshot(after, opts)
 		plan := Plan{Workers: 1, Connections: 16, Ports: []int{1980, 40000}}

@@ -15,7 +15,7 @@ import (
 // not among them; the chassis asset tag is compared and never shown.
 type dmi map[string]string
 
-var dmiFiles = []string{"sys_vendor", "product_name", "product_family", "bios_vendor", "bios_version", "chassis_asset_tag"}
+var dmiFiles = []string{"sys_vendor", "product_name", "product_family", "product_version", "bios_vendor", "bios_version", "chassis_asset_tag"}
 
 // readDMI reads what is there. The error says why nothing is.
 func readDMI(root fs.FS) (dmi, error) {

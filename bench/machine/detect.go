@@ -11,15 +11,6 @@ import (
 	"armrepro/proxycheck/process"
 )
 
-// Options adds to the tree what only the running system tells.
-type Options struct {
-	// Live is nil for a recorded tree.
-	Live *Live
-	// Calibrate measures the CPU's frequency, which takes up to 50 ms. It
-	// needs Live.
-	Calibrate bool
-}
-
 // Live holds facts that no file tells, or not for certain.
 type Live struct {
 	// Arch is the architecture of this program.
@@ -31,13 +22,16 @@ type Live struct {
 	MIDR uint64
 	// HypervisorID is the signature of the hypervisor in CPUID, x86 only.
 	HypervisorID string
+	// Calibrate measures the CPU's frequency, which takes up to 50 ms.
+	Calibrate bool
 }
 
 // Detect says what machine the tree at root, a machine's /, belongs to, and
 // what each conclusion rests on. It always answers: what is missing,
-// unreadable or senseless stays unknown, with the reason as its evidence.
-func Detect(root fs.FS, opts Options) (Machine, []Evidence) {
-	d := &detector{root: root, live: opts.Live}
+// unreadable or senseless stays unknown, with the reason as its evidence. Live is nil
+// for a recorded tree.
+func Detect(root fs.FS, live *Live) (Machine, []Evidence) {
+	d := &detector{root: root, live: live}
 	d.read()
 	m := &d.m
 	fact(d, "arch", &m.Arch, d.arch)
@@ -45,7 +39,7 @@ func Detect(root fs.FS, opts Options) (Machine, []Evidence) {
 	fact(d, "cloud", &m.Cloud, d.cloud)
 	fact(d, "instance", &m.Instance, d.instance)
 	d.findCPU()
-	d.findFrequency(opts.Calibrate)
+	d.findFrequency()
 	fact(d, "kernel", &m.Kernel, d.kernel)
 	fact(d, "os", &m.OS, d.osName)
 	fact(d, "page_size", &m.PageSize, d.pageSize)

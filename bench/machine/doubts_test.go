@@ -243,7 +243,7 @@ func TestDoubts(t *testing.T) {
 			with(n1("50.00"), process.CPUDir+"/vulnerabilities/mds", ""), "mitigations", "", "mds is empty",
 		},
 	} {
-		_, evidence := Detect(tt.tree, Options{})
+		_, evidence := Detect(tt.tree, nil)
 		found := false
 		for _, e := range evidence {
 			if e.Field != tt.field {
@@ -267,7 +267,7 @@ func TestTooManyKinds(t *testing.T) {
 	for i := range 4000 {
 		fmt.Fprintf(&b, "processor: %d\nCPU implementer: 0x41\nCPU variant: 0x1\nCPU part: 0x%03x\nCPU revision: 1\n\n", i, i)
 	}
-	m, evidence := Detect(fstest.MapFS{"proc/cpuinfo": &fstest.MapFile{Data: []byte(b.String())}}, Options{})
+	m, evidence := Detect(fstest.MapFS{"proc/cpuinfo": &fstest.MapFile{Data: []byte(b.String())}}, nil)
 	if m.CPU.Core != "" || len(m.CPU.Kinds) > 0 {
 		t.Errorf("%+v", m.CPU)
 	}
@@ -279,7 +279,7 @@ func TestTooManyKinds(t *testing.T) {
 // TestUsableCores may not exceed the cores that there are.
 func TestUsableCores(t *testing.T) {
 	t.Parallel()
-	m, _ := Detect(with(n1("50.00"), "proc/self/status", "Cpus_allowed_list:\t0-63\n"), Options{})
+	m, _ := Detect(with(n1("50.00"), "proc/self/status", "Cpus_allowed_list:\t0-63\n"), nil)
 	if m.Cores != 2 || m.UsableCores != 2 {
 		t.Errorf("%v of %d cores are usable", m.UsableCores, m.Cores)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // findFrequency compares what is claimed with what is measured.
-func (d *detector) findFrequency(calibrate bool) {
+func (d *detector) findFrequency() {
 	f := &d.m.CPU.Frequency
 	err := d.hosts
 	if err == nil {
@@ -24,7 +24,7 @@ func (d *detector) findFrequency(calibrate bool) {
 	switch {
 	case d.live == nil:
 		why = "only a running machine can be measured"
-	case !calibrate:
+	case !d.live.Calibrate:
 		why = "it was not asked for"
 	case d.m.Emulated:
 		why = "the CPU is emulated"

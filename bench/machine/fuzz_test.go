@@ -154,7 +154,7 @@ func FuzzDetect(f *testing.F) {
 	f.Fuzz(func(t *testing.T, i int, a []byte, j int, b []byte) {
 		n := len(names)
 		root := fstest.MapFS{names[((i%n)+n)%n]: {Data: a}, names[((j%n)+n)%n]: {Data: b}}
-		m, evidence := Detect(root, Options{Live: &Live{Arch: "arm64", PageSize: 4096}})
+		m, evidence := Detect(root, &Live{Arch: "arm64", PageSize: 4096})
 		texts := []string{
 			m.CPU.Vendor, m.CPU.Core, m.CPU.Product, m.Cloud, m.Instance, m.Arch, m.Kernel, m.OS, m.Hypervisor, m.Container, m.EmulatedWhy,
 		}
