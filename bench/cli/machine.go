@@ -50,7 +50,7 @@ func newMachine() *cobra.Command {
 // recorded tree cannot lead out of it.
 func detect(dir string) (machine.Machine, []machine.Evidence, error) {
 	if filepath.Clean(dir) == "/" {
-		m, evidence := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts(), Calibrate: true})
+		m, evidence := machine.Detect(os.DirFS("/"), machine.LiveFacts(true))
 		return m, evidence, nil
 	}
 	tree, err := os.OpenRoot(dir)
@@ -63,6 +63,6 @@ func detect(dir string) (machine.Machine, []machine.Evidence, error) {
 	if procErr != nil && sysErr != nil {
 		return machine.Machine{}, nil, fmt.Errorf("read the recorded machine: %s has neither proc nor sys", dir)
 	}
-	m, evidence := machine.Detect(tree.FS(), machine.Options{})
+	m, evidence := machine.Detect(tree.FS(), nil)
 	return m, evidence, nil
 }

@@ -49,7 +49,7 @@ func (c *conductor) setUp(ctx context.Context) error {
 	if err := c.raiseFiles(); err != nil {
 		return err
 	}
-	m, evidence := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts(), Calibrate: true})
+	m, evidence := machine.Detect(os.DirFS("/"), machine.LiveFacts(true))
 	c.result.Machine = m
 	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.CoreName())).Int("cores", m.Cores).Bool("emulated", m.Emulated).Msg("machine")
 	var err error

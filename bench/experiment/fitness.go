@@ -58,8 +58,7 @@ func (f *watcher) snapshot(workers []int) fitness.Snapshot {
 	opts := fitness.SnapshotOptions{
 		CPUs:     f.cpus,
 		Pids:     append([]int{os.Getpid()}, workers...),
-		DataDir:  os.TempDir(),
-		FreeDisk: process.FreeDisk,
+		FreeDisk: func() (uint64, error) { return process.FreeDisk(os.TempDir()) },
 	}
 	// An emulated CPU has no clock frequency.
 	if !f.machine.Emulated {
@@ -115,7 +114,7 @@ func (f *watcher) begin(c *conductor, workers []int) {
 func (f *watcher) end(c *conductor, workers []int) {
 	after := f.snapshot(workers)
 	warn(c.result, "during the load: ", fitness.Moved(f.before, after))
-	now, _ := machine.Detect(os.DirFS("/"), machine.Options{Live: machine.LiveFacts()})
+	now, _ := machine.Detect(os.DirFS("/"), machine.LiveFacts(false))
 	if f.pins.Gateway != nil {
 		// This process may use fewer CPUs since it was pinned.
 		now.Allowed, now.UsableCores = f.machine.Allowed, f.machine.UsableCores

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"path"
+	"strconv"
 	"time"
 
 	"armrepro/bench/machine"
@@ -30,36 +31,39 @@ func memoryLeft(root fs.FS, g machine.ControlGroup) uint64 {
 		}
 		// If usage cannot be read, the whole limit is left.
 		used, _ := process.ReadUint(root, path.Join(dir, usageFile))
-		cache, _ := namedUint(root, path.Join(dir, "memory.stat"), cacheName)
+		cache, _ := process.ReadFieldUint(root, path.Join(dir, "memory.stat"), cacheName)
 		used -= min(used, cache)
 		left = min(left, limit-min(limit, used))
 	}
 	return left
 }
 
-// throttledTime is how long the groups and those above them have been throttled
-// since they were created. A common parent counts once. It is an error if no group
-// reports it.
-func throttledTime(root fs.FS, groups []machine.ControlGroup) (time.Duration, error) {
-	var total time.Duration
-	var first error
+// throttledTime is how long the control groups of this process and of pids, and those
+// above them, have been throttled since they were created. A common parent counts
+// once. It is an error if no group reports it.
+func throttledTime(root fs.FS, pids []int) (total time.Duration, err error) {
+	names := []string{"self"}
+	for _, pid := range pids {
+		names = append(names, strconv.Itoa(pid))
+	}
 	told := false
 	seen := map[string]bool{}
-	for _, g := range groups {
+	for _, name := range names {
+		g, groupErr := machine.GroupOf(root, name, "cpu")
+		if groupErr != nil {
+			continue
+		}
 		for _, dir := range g.Upwards() {
 			if seen[dir] {
 				continue
 			}
 			seen[dir] = true
-			d, err := throttled(root, path.Join(dir, "cpu.stat"), g.V2)
-			if err == nil {
-				total, told = total+d, true
-			}
-			first = cmp.Or(first, err)
+			d, readErr := throttled(root, path.Join(dir, "cpu.stat"), g.V2)
+			total, told, err = total+d, told || readErr == nil, cmp.Or(err, readErr)
 		}
 	}
 	if !told {
-		return 0, cmp.Or(first, errors.New("no CPU control group is known"))
+		return 0, cmp.Or(err, errors.New("no CPU control group is known"))
 	}
 	return total, nil
 }
@@ -71,7 +75,7 @@ func throttled(root fs.FS, name string, v2 bool) (time.Duration, error) {
 	if v2 {
 		key, unit = "throttled_usec", time.Microsecond
 	}
-	n, err := namedUint(root, name, key)
+	n, err := process.ReadFieldUint(root, name, key)
 	if err == nil && n > uint64(math.MaxInt64/8/unit) {
 		err = fmt.Errorf("%s: %s is implausible", name, key)
 	}

@@ -1,11 +1,11 @@
 package fitness
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
+	"strings"
 	"time"
 
 	"armrepro/proxycheck/process"
@@ -58,56 +58,48 @@ func ReadCPUTimesOf(root fs.FS, cpus []int) (CPUTimes, error) {
 }
 
 // readCPUTimes adds up lines of /proc/stat.
-func readCPUTimes(root fs.FS, names ...string) (CPUTimes, error) {
+func readCPUTimes(root fs.FS, names ...string) (sum CPUTimes, err error) {
 	b, err := process.ReadFile(root, "proc/stat")
 	if err != nil {
 		return CPUTimes{}, fmt.Errorf("read CPU times: %w", err)
 	}
-	var sum CPUTimes
 	for _, name := range names {
-		t, err := parseCPUTimes(b, name)
-		if err != nil {
-			return CPUTimes{}, err
+		if err := sum.add(b, name); err != nil {
+			return CPUTimes{}, fmt.Errorf("parse /proc/stat: %w", err)
 		}
-		sum = CPUTimes{Busy: sum.Busy + t.Busy, IRQ: sum.IRQ + t.IRQ, Idle: sum.Idle + t.Idle, Steal: sum.Steal + t.Steal}
 	}
 	return sum, nil
 }
 
-// tick is the unit of times in /proc: USER_HZ, 100 on every architecture that
-// matters here.
-const tick = 10 * time.Millisecond
-
-func parseCPUTimes(b []byte, name string) (CPUTimes, error) {
-	const idle, iowait, irq, softirq, steal, guest = 3, 4, 5, 6, 7, 8
-	for line := range bytes.Lines(b) {
-		fields := bytes.Fields(line)
-		if len(fields) == 0 || string(fields[0]) != name {
-			continue
-		}
-		var t CPUTimes
-		for i, f := range fields[1:min(len(fields), guest+1)] {
-			n, err := strconv.ParseUint(string(f), 10, 63)
-			if err != nil || n > uint64(1<<59/tick) {
-				return CPUTimes{}, fmt.Errorf("parse /proc/stat: bad time %q", f)
-			}
-			d := time.Duration(n) * tick
-			switch i {
-			case idle, iowait:
-				t.Idle += d
-			case steal:
-				t.Steal = d
-			case irq, softirq:
-				t.IRQ += d
-				t.Busy += d
-			default:
-				t.Busy += d
-			}
-		}
-		if len(fields) <= steal+1 {
-			return CPUTimes{}, errors.New("parse /proc/stat: too few times")
-		}
-		return t, nil
+// add adds the times in one line of /proc/stat.
+func (t *CPUTimes) add(stat []byte, name string) error {
+	// Guest time, behind these, is already part of user.
+	const idle, iowait, irq, softirq, steal, columns = 3, 4, 5, 6, 7, 8
+	line, ok := process.Field(stat, name)
+	fields := strings.Fields(line)
+	if !ok {
+		return fmt.Errorf("no line for %s", name)
 	}
-	return CPUTimes{}, fmt.Errorf("parse /proc/stat: no line for %s", name)
+	if len(fields) < columns {
+		return errors.New("too few times")
+	}
+	for i, f := range fields[:columns] {
+		n, err := strconv.ParseUint(f, 10, 63)
+		if err != nil || n > uint64(1<<59/process.Tick) {
+			return fmt.Errorf("bad time %q", f)
+		}
+		d := time.Duration(n) * process.Tick
+		switch i {
+		case idle, iowait:
+			t.Idle += d
+			continue
+		case steal:
+			t.Steal += d
+			continue
+		case irq, softirq:
+			t.IRQ += d
+		}
+		t.Busy += d
+	}
+	return nil
 }

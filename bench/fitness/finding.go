@@ -3,7 +3,12 @@
 // be read is listed as unchecked.
 package fitness
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"armrepro/bench/machine"
+)
 
 // Finding is something about the machine that a reader of its figures must know.
 type Finding struct {
@@ -17,9 +22,23 @@ type Finding struct {
 	Invalid bool
 }
 
-// found makes a finding.
-func found(code, hint, format string, args ...any) *Finding {
-	return &Finding{Code: code, Text: fmt.Sprintf(format, args...), Hint: hint}
+// when is a finding if it is true.
+func when(it bool, code, hint, format string, args ...any) *Finding {
+	if !it {
+		return nil
+	}
+	return &Finding{Code: code, Text: fmt.Sprintf(format, args...), Hint: hint, Invalid: code == EmulatedCPU}
+}
+
+// made keeps the findings that there are.
+func made(all ...*Finding) []Finding {
+	var findings []Finding
+	for _, f := range all {
+		if f != nil {
+			findings = append(findings, *f)
+		}
+	}
+	return findings
 }
 
 // The codes of findings. FindingKinds says what each stands for.
@@ -91,4 +110,40 @@ func FindingCodes() []string {
 		codes = append(codes, k.Code)
 	}
 	return codes
+}
+
+// Unchecked is a check that could not be made.
+type Unchecked struct {
+	// Code is that of the finding it would have made.
+	Code string `json:"code"`
+	// Why says what could not be read.
+	Why string `json:"why"`
+}
+
+// checkNeeds maps a check to the evidence fields it needs. A snapshot records its
+// own gaps.
+var checkNeeds = map[string][]string{
+	CPUQuota:      {"quota_cores"},
+	FewCores:      {"cores", "cpus_allowed", "quota_cores"},
+	SharedCores:   {"cores", "cpus_allowed", "quota_cores"},
+	SharedThreads: {"threads_per_core"},
+	LargePages:    {"page_size"},
+}
+
+// UncheckedOf lists the checks that Check and Moved cannot make because evidence or
+// snapshot lacks a fact, in the order of FindingCodes.
+func UncheckedOf(evidence []machine.Evidence, s Snapshot) []Unchecked {
+	var all []Unchecked
+	for _, code := range FindingCodes() {
+		why := s.unread[code]
+		for _, e := range evidence {
+			if why == "" && e.Value == "" && slices.Contains(checkNeeds[code], e.Field) {
+				why = e.Field + ": " + e.Why
+			}
+		}
+		if why != "" {
+			all = append(all, Unchecked{code, why})
+		}
+	}
+	return all
 }

@@ -68,7 +68,7 @@ func readScene(t *testing.T, name string) scene {
 // findings runs all checks on a scene.
 func (s scene) findings(t *testing.T) []Finding {
 	t.Helper()
-	m, _ := machine.Detect(s.before, machine.Options{})
+	m, _ := machine.Detect(s.before, nil)
 	if s.given.PageSize != 0 {
 		m.PageSize = s.given.PageSize
 	}
@@ -80,9 +80,9 @@ func (s scene) findings(t *testing.T) []Finding {
 	if plan.Pins, err = PlanPins(machine.LogicalCPUs(s.before, allowed), plan.Workers, s.given.Pin); err != nil {
 		t.Fatal(err)
 	}
-	opts := SnapshotOptions{Pids: []int{50}, DataDir: "/tmp"}
+	opts := SnapshotOptions{Pids: []int{50}}
 	if s.given.FreeDisk != nil {
-		opts.FreeDisk = func(string) (uint64, error) { return *s.given.FreeDisk, nil }
+		opts.FreeDisk = func() (uint64, error) { return *s.given.FreeDisk, nil }
 	}
 	mhz := slices.Clone(s.given.MHz)
 	if mhz != nil {
@@ -201,12 +201,12 @@ func TestUnchecked(t *testing.T) {
 	t.Parallel()
 	scene := readScene(t, "base")
 	opts := SnapshotOptions{
-		Pids: []int{50}, DataDir: "/tmp",
-		FreeDisk:   func(string) (uint64, error) { return 1 << 40, nil },
+		Pids:       []int{50},
+		FreeDisk:   func() (uint64, error) { return 1 << 40, nil },
 		MeasureMHz: func() float64 { return 3000 },
 	}
 	unchecked := func(tree fstest.MapFS) map[string]string {
-		_, evidence := machine.Detect(tree, machine.Options{})
+		_, evidence := machine.Detect(tree, nil)
 		codes := map[string]string{}
 		for _, u := range UncheckedOf(evidence, TakeSnapshot(tree, opts)) {
 			codes[u.Code] = u.Why
@@ -258,7 +258,7 @@ func TestPinnedOnTwoCores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := checkCores(machine.Machine{UsableCores: 2}, Snapshot{}, Plan{Workers: 1, Pins: pins})
+	f := checkCores(2, Plan{Workers: 1, Pins: pins})
 	if f == nil || f.Code != SharedCores {
 		t.Errorf("found %+v, want %s", f, SharedCores)
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"armrepro/bench/machine"
+	"armrepro/proxycheck/process"
 )
 
 // FuzzSnapshot puts any bytes in the place of any file that a snapshot is made
@@ -18,8 +19,8 @@ func FuzzSnapshot(f *testing.F) {
 		"proc/uptime", "proc/stat", "proc/vmstat", "proc/meminfo", "proc/self/limits", "proc/self/status", "proc/self/cgroup",
 		"proc/self/mountinfo", "proc/50/stat", "proc/sys/net/core/somaxconn", "proc/sys/net/ipv4/ip_local_port_range",
 		"proc/sys/net/ipv4/ip_local_reserved_ports", "proc/net/sockstat",
-		cpuPath(0, "cpufreq/scaling_governor"), cpuPath(0, "cpufreq/scaling_max_freq"), cpuPath(0, "cpufreq/cpuinfo_max_freq"),
-		cpuPath(0, "thermal_throttle/core_throttle_count"), cpuDir + "/intel_pstate/no_turbo", cpuDir + "/cpufreq/boost",
+		process.CPUPath(0, "cpufreq/scaling_governor"), process.CPUPath(0, "cpufreq/scaling_max_freq"), process.CPUPath(0, "cpufreq/cpuinfo_max_freq"),
+		process.CPUPath(0, "thermal_throttle/core_throttle_count"), process.CPUDir + "/intel_pstate/no_turbo", process.CPUDir + "/cpufreq/boost",
 		"sys/fs/cgroup/cpu.max", "sys/fs/cgroup/cpu.stat", "sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory.current", "sys/fs/cgroup/memory.stat",
 	}
 	for i := range names {
@@ -38,7 +39,7 @@ func FuzzSnapshot(f *testing.F) {
 				after[name] = file
 			}
 		}
-		m, evidence := machine.Detect(after, machine.Options{})
+		m, evidence := machine.Detect(after, nil)
 		opts := SnapshotOptions{Pids: []int{50}}
 		first, last := TakeSnapshot(before, opts), TakeSnapshot(after, opts)
 		plan := Plan{Workers: 1, Connections: 16, Ports: []int{1980, 40000}}
@@ -72,7 +73,8 @@ func FuzzCPUTimes(f *testing.F) {
 	f.Add([]byte("cpu 9223372036854775807 1 1 1 1 1 1 1 1 1\n"))
 	f.Add([]byte("cpu 1 2 3\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if c, err := parseCPUTimes(b, "cpu"); c.Busy < 0 || c.Idle < 0 || c.Steal < 0 || c.Total() < 0 || err != nil && c != (CPUTimes{}) {
+		var c CPUTimes
+		if err := c.add(b, "cpu"); c.Busy < 0 || c.Idle < 0 || c.Steal < 0 || c.Total() < 0 {
 			t.Errorf("%+v, %v", c, err)
 		}
 	})

@@ -15,7 +15,7 @@ func BenchmarkSnapshot(b *testing.B) {
 
 func TestSnapshotLive(t *testing.T) {
 	t.Parallel()
-	s := TakeSnapshot(os.DirFS("/"), SnapshotOptions{Pids: []int{os.Getpid()}, DataDir: "/", FreeDisk: process.FreeDisk})
+	s := TakeSnapshot(os.DirFS("/"), SnapshotOptions{Pids: []int{os.Getpid()}, FreeDisk: func() (uint64, error) { return process.FreeDisk("/") }})
 	if s.uptime == nil || s.boot == nil || s.cpu == nil || s.procs == nil || s.memAvailable == nil || s.freeDisk == nil ||
 		s.openFiles == nil || s.ports == nil || s.timeWait == nil || s.somaxconn == nil {
 		t.Errorf("TakeSnapshot = %+v", s)

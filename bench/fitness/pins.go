@@ -56,9 +56,14 @@ func PlanPins(cpus []machine.LogicalCPU, workers int, mode string) (Pins, error)
 	if len(gateway) == 0 {
 		return Pins{}, errors.New("the list of CPUs is empty")
 	}
+	var usable []int
+	for _, c := range cpus {
+		usable = append(usable, c.ID)
+	}
+	slices.Sort(usable)
 	for _, id := range gateway {
-		if !slices.ContainsFunc(cpus, func(c machine.LogicalCPU) bool { return c.ID == id }) {
-			return Pins{}, fmt.Errorf("CPU %d is not usable; the usable CPUs are %s", id, process.FormatCPUList(ids(cpus)))
+		if !slices.Contains(usable, id) {
+			return Pins{}, fmt.Errorf("CPU %d is not usable; the usable CPUs are %s", id, process.FormatCPUList(usable))
 		}
 	}
 	if len(gateway) < workers {
@@ -121,13 +126,4 @@ func spread(cpus []machine.LogicalCPU, gateway []int) Pins {
 		p.Load = apart
 	}
 	return p
-}
-
-func ids(cpus []machine.LogicalCPU) []int {
-	list := make([]int, len(cpus))
-	for i, c := range cpus {
-		list[i] = c.ID
-	}
-	slices.Sort(list)
-	return list
 }

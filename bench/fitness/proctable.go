@@ -1,6 +1,7 @@
 package fitness
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -71,27 +72,24 @@ type share struct {
 
 // sharesSince adds up by name what the processes of others used since before,
 // with their children that have ended meanwhile.
-func (t processTable) sharesSince(before processTable) map[string]share {
-	shares := map[string]share{}
+func (t processTable) sharesSince(before processTable) map[string]*share {
+	shares := map[string]*share{}
 	for id, use := range t {
 		earlier, old := before[id]
 		if use.own || old && earlier.Name != use.Name {
 			continue
 		}
 		if d := use.total() - earlier.total(); d > 0 {
-			s := shares[use.Name]
-			shares[use.Name] = share{s.used + d, append(s.pids, id)}
+			s := cmp.Or(shares[use.Name], &share{})
+			s.used, s.pids = s.used+d, append(s.pids, id)
+			shares[use.Name] = s
 		}
 	}
 	for id, use := range before {
-		if _, alive := t[id]; alive {
-			continue
-		}
-		// What it had used before is now in its parent's time.
-		parent := t[use.Parent].Name
-		if s, ok := shares[parent]; ok {
+		// What an ended one had used before is now in its parent's time.
+		_, alive := t[id]
+		if s := shares[t[use.Parent].Name]; s != nil && !alive {
 			s.used -= use.total()
-			shares[parent] = s
 		}
 	}
 	return shares
@@ -100,7 +98,7 @@ func (t processTable) sharesSince(before processTable) map[string]share {
 // busiest names the program of others that used the most CPU time since before,
 // and its process or how many it has; empty if none used any.
 func (t processTable) busiest(before processTable) (who string, used time.Duration) {
-	name, most := "", share{}
+	name, most := "", &share{}
 	for n, s := range t.sharesSince(before) {
 		if s.used > most.used || s.used == most.used && s.used > 0 && n < name {
 			name, most = n, s

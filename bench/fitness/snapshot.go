@@ -1,11 +1,10 @@
 package fitness
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,11 +22,9 @@ type SnapshotOptions struct {
 	// CPUs are those that the measurement may use; nil for those that this
 	// process may.
 	CPUs []int
-	// DataDir is a folder that a run writes to; empty if there is none.
-	DataDir string
-	// FreeDisk asks for the free space of a folder in bytes; nil leaves it
-	// unknown.
-	FreeDisk func(dir string) (uint64, error)
+	// FreeDisk asks for the free space in bytes of the folder that a run writes
+	// to; nil leaves it unknown.
+	FreeDisk func() (uint64, error)
 	// MeasureMHz measures the frequency; nil leaves it unknown.
 	MeasureMHz func() float64
 }
@@ -67,19 +64,24 @@ type Snapshot struct {
 // milliseconds, and 50 more if the frequency is measured.
 func TakeSnapshot(root fs.FS, opts SnapshotOptions) Snapshot {
 	s := Snapshot{unread: map[string]string{}}
-	cpus := deref(fact(&s, root, opts.cpus, ThermalThrottling, Governor, FrequencyLimit))
+	cpus := opts.CPUs
+	if cpus == nil {
+		cpus = deref(fact(&s, root, process.AllowedCPUs, ThermalThrottling, Governor, FrequencyLimit))
+	}
 	s.uptime = fact(&s, root, readUptime, OtherLoad, Throttled)
 	s.boot = fact(&s, root, readBootTime, ClockStep)
 	s.cpu = fact(&s, root, ReadCPUTimes, Steal, OtherLoad)
 	s.swapped = fact(&s, root, readSwapped, Swapping)
 	s.turbo = fact(&s, root, readTurbo, Turbo)
 	s.memAvailable = fact(&s, root, availableMemory, LowMemory)
-	s.openFiles = fact(&s, root, openFilesLimit, FewOpenFiles)
-	s.somaxconn = fact(&s, root, readSomaxconn, ShortBacklog)
+	s.openFiles = fact(&s, root, func(root fs.FS) (uint64, error) {
+		return process.ReadFieldUint(root, "proc/self/limits", "Max open files")
+	}, FewOpenFiles)
+	s.somaxconn = fact(&s, root, func(root fs.FS) (uint64, error) { return process.ReadUint(root, "proc/sys/net/core/somaxconn") }, ShortBacklog)
 	s.ports = fact(&s, root, readPortRange, PortRange, TimeWait)
 	s.timeWait = fact(&s, root, readTimeWait, TimeWait)
 	s.procs = deref(fact(&s, root, func(root fs.FS) (processTable, error) { return readProcessTable(root, opts.Pids) }, OtherLoad))
-	s.throttled = fact(&s, root, func(root fs.FS) (time.Duration, error) { return throttledTime(root, groupsOf(root, opts.Pids)) }, Throttled)
+	s.throttled = fact(&s, root, func(root fs.FS) (time.Duration, error) { return throttledTime(root, opts.Pids) }, Throttled)
 	s.thermal = fact(&s, root, func(root fs.FS) (uint64, error) { return readThermal(root, cpus) }, ThermalThrottling)
 	s.policy = deref(fact(&s, root, func(root fs.FS) ([]cpuPolicy, error) { return readPolicies(root, cpus) }, Governor, FrequencyLimit))
 	s.freeDisk = fact(&s, root, opts.freeDisk, LowDisk)
@@ -95,9 +97,7 @@ func fact[T any](s *Snapshot, root fs.FS, read func(fs.FS) (T, error), needs ...
 		return &v
 	}
 	for _, code := range needs {
-		if s.unread[code] == "" {
-			s.unread[code] = process.Reason(err)
-		}
+		s.unread[code] = cmp.Or(s.unread[code], process.Reason(err))
 	}
 	return nil
 }
@@ -110,18 +110,11 @@ func deref[T any](p *T) (v T) {
 	return v
 }
 
-func (o SnapshotOptions) cpus(root fs.FS) ([]int, error) {
-	if o.CPUs != nil {
-		return o.CPUs, nil
-	}
-	return process.AllowedCPUs(root)
-}
-
 func (o SnapshotOptions) freeDisk(fs.FS) (uint64, error) {
-	if o.FreeDisk == nil || o.DataDir == "" {
+	if o.FreeDisk == nil {
 		return 0, errors.New("not requested")
 	}
-	return o.FreeDisk(o.DataDir)
+	return o.FreeDisk()
 }
 
 func (o SnapshotOptions) measureMHz(fs.FS) (float64, error) {
@@ -147,74 +140,28 @@ func readUptime(root fs.FS) (time.Duration, error) {
 
 // readBootTime reads btime of /proc/stat, in seconds of the system clock.
 func readBootTime(root fs.FS) (time.Time, error) {
-	n, err := namedUint(root, "proc/stat", "btime")
+	n, err := process.ReadFieldUint(root, "proc/stat", "btime")
 	if err != nil || n > 1<<40 {
-		return time.Time{}, cmpErr(err, errors.New("proc/stat: btime is implausible"))
+		return time.Time{}, cmp.Or(err, errors.New("proc/stat: btime is implausible"))
 	}
 	return time.Unix(int64(n), 0), nil
 }
 
-// namedUint reads the number behind a name at the beginning of a line, as
-// /proc/stat and /proc/vmstat have them.
-func namedUint(root fs.FS, file, name string) (uint64, error) {
-	b, err := process.ReadFile(root, file)
-	if err != nil {
-		return 0, err
-	}
-	for line := range bytes.Lines(b) {
-		fields := bytes.Fields(line)
-		if len(fields) >= 2 && string(fields[0]) == name {
-			n, err := strconv.ParseUint(string(fields[1]), 10, 63)
-			if err != nil {
-				return 0, fmt.Errorf("%s: %s: %w", file, name, err)
-			}
-			return n, nil
-		}
-	}
-	return 0, fmt.Errorf("%s has no %s", file, name)
-}
-
 // readSwapped reads the pages swapped in and out since the machine started.
 func readSwapped(root fs.FS) (uint64, error) {
-	in, err := namedUint(root, "proc/vmstat", "pswpin")
-	if err != nil {
-		return 0, err
-	}
-	out, err := namedUint(root, "proc/vmstat", "pswpout")
-	if err != nil {
-		return 0, err
-	}
-	return in + out, nil
+	in, err := process.ReadFieldUint(root, "proc/vmstat", "pswpin")
+	out, outErr := process.ReadFieldUint(root, "proc/vmstat", "pswpout")
+	return in + out, cmp.Or(err, outErr)
 }
 
 // availableMemory is what programs can still get without swapping: of the
 // machine, and of the control group.
 func availableMemory(root fs.FS) (uint64, error) {
 	n, err := process.ReadKiB(root, "proc/meminfo", "MemAvailable")
-	if err != nil {
-		return 0, err
-	}
-	if g, err := machine.GroupOf(root, "self", "memory"); err == nil {
+	if g, groupErr := machine.GroupOf(root, "self", "memory"); groupErr == nil {
 		n = min(n, memoryLeft(root, g))
 	}
-	return n, nil
-}
-
-// openFilesLimit reads the soft limit of this process.
-func openFilesLimit(root fs.FS) (uint64, error) {
-	b, err := process.ReadFile(root, "proc/self/limits")
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(b)) {
-		rest, ok := strings.CutPrefix(line, "Max open files")
-		fields := strings.Fields(rest)
-		if !ok || len(fields) < 1 {
-			continue
-		}
-		return strconv.ParseUint(fields[0], 10, 64)
-	}
-	return 0, errors.New("proc/self/limits has no limit on open files")
+	return n, err
 }
 
 // portRange is the range of ports for outgoing connections, and those in it
@@ -224,6 +171,8 @@ type portRange struct {
 	reserved  []int
 }
 
+func (r portRange) size() int { return r.high - r.low + 1 }
+
 func readPortRange(root fs.FS) (portRange, error) {
 	const file = "proc/sys/net/ipv4/ip_local_port_range"
 	line, err := process.ReadLine(root, file)
@@ -231,33 +180,33 @@ func readPortRange(root fs.FS) (portRange, error) {
 		return portRange{}, err
 	}
 	var r portRange
-	if n, err := fmt.Sscanf(line, "%d %d", &r.low, &r.high); n != 2 || err != nil || r.low < 0 || r.high > 65535 || r.low > r.high {
+	if _, err := fmt.Sscanf(line, "%d %d", &r.low, &r.high); err != nil || r.low < 0 || r.high > 65535 || r.low > r.high {
 		return portRange{}, fmt.Errorf("%s: %.40q is not a range", file, line)
 	}
-	// The format is that of a CPU list, but ports go beyond the CPUs.
-	if line, err := process.ReadLine(root, "proc/sys/net/ipv4/ip_local_reserved_ports"); err == nil {
-		r.reserved = slices.DeleteFunc(parsePorts(line), func(port int) bool { return port < r.low || port > r.high })
-	}
+	reserved, _ := process.ReadLine(root, "proc/sys/net/ipv4/ip_local_reserved_ports")
+	r.reserved = parsePorts(reserved, r.low, r.high)
 	return r, nil
 }
 
-// parsePorts parses a list such as 1980,9080-9091 and ignores what is malformed.
-func parsePorts(s string) []int {
+// parsePorts lists the ports from low to high in a list such as 1980,9080-9091, and
+// ignores what is malformed. The format is that of a CPU list, but ports go beyond the
+// CPUs.
+func parsePorts(s string, low, high int) []int {
 	var listed [1 << 16]bool
 	for part := range strings.SplitSeq(s, ",") {
-		low, high, isRange := strings.Cut(part, "-")
+		first, last, isRange := strings.Cut(part, "-")
 		if !isRange {
-			high = low
+			last = first
 		}
-		first, err1 := strconv.ParseUint(low, 10, 16)
-		last, err2 := strconv.ParseUint(high, 10, 16)
-		for p := first; err1 == nil && err2 == nil && p <= last; p++ {
+		from, err := strconv.ParseUint(first, 10, 16)
+		to, toErr := strconv.ParseUint(last, 10, 16)
+		for p := from; err == nil && toErr == nil && p <= to; p++ {
 			listed[p] = true
 		}
 	}
 	var ports []int
-	for p, ok := range listed {
-		if ok {
+	for p := low; p <= high; p++ {
+		if listed[p] {
 			ports = append(ports, p)
 		}
 	}
@@ -268,25 +217,16 @@ func parsePorts(s string) []int {
 // port: "TCP: inuse 4 orphan 0 tw 10 alloc 5 mem 1".
 func readTimeWait(root fs.FS) (uint64, error) {
 	const file = "proc/net/sockstat"
-	b, err := process.ReadFile(root, file)
+	tcp, err := process.ReadField(root, file, "TCP")
 	if err != nil {
 		return 0, err
 	}
-	tcp, _ := process.Field(b, "TCP")
 	fields := strings.Fields(tcp)
-	for i := 0; i+1 < len(fields); i += 2 {
-		if fields[i] == "tw" {
-			return strconv.ParseUint(fields[i+1], 10, 63)
-		}
+	i := slices.Index(fields, "tw")
+	if i < 0 || i+1 == len(fields) {
+		return 0, fmt.Errorf("%s has no tw", file)
 	}
-	return 0, fmt.Errorf("%s has no tw", file)
-}
-
-const cpuDir = "sys/devices/system/cpu"
-
-// cpuPath is a file that describes a CPU.
-func cpuPath(cpu int, name string) string {
-	return path.Join(cpuDir, "cpu"+strconv.Itoa(cpu), name)
+	return strconv.ParseUint(fields[i+1], 10, 63)
 }
 
 // cpuPolicy is how fast a CPU may run, in kHz; 0 is unknown.
@@ -301,12 +241,11 @@ type cpuPolicy struct {
 func readPolicies(root fs.FS, cpus []int) ([]cpuPolicy, error) {
 	var policies []cpuPolicy
 	for _, cpu := range cpus {
-		p := cpuPolicy{cpu: cpu}
-		p.governor, _ = process.ReadLine(root, cpuPath(cpu, "cpufreq/scaling_governor"))
-		p.allowed, _ = process.ReadUint(root, cpuPath(cpu, "cpufreq/scaling_max_freq"))
-		p.hardware, _ = process.ReadUint(root, cpuPath(cpu, "cpufreq/cpuinfo_max_freq"))
-		if p.governor != "" || p.allowed != 0 || p.hardware != 0 {
-			policies = append(policies, p)
+		governor, err1 := process.ReadLine(root, process.CPUPath(cpu, "cpufreq/scaling_governor"))
+		allowed, err2 := process.ReadUint(root, process.CPUPath(cpu, "cpufreq/scaling_max_freq"))
+		hardware, err3 := process.ReadUint(root, process.CPUPath(cpu, "cpufreq/cpuinfo_max_freq"))
+		if err1 == nil || err2 == nil || err3 == nil {
+			policies = append(policies, cpuPolicy{cpu, governor, allowed, hardware})
 		}
 	}
 	if len(policies) == 0 {
@@ -315,62 +254,30 @@ func readPolicies(root fs.FS, cpus []int) ([]cpuPolicy, error) {
 	return policies, nil
 }
 
-func readSomaxconn(root fs.FS) (uint64, error) {
-	return process.ReadUint(root, "proc/sys/net/core/somaxconn")
-}
-
 // readTurbo says whether the CPU may run above its rated frequency.
 func readTurbo(root fs.FS) (bool, error) {
-	if n, err := process.ReadUint(root, path.Join(cpuDir, "intel_pstate/no_turbo")); err == nil {
+	if n, err := process.ReadUint(root, process.CPUDir+"/intel_pstate/no_turbo"); err == nil {
 		return n == 0, nil
 	}
-	n, err := process.ReadUint(root, path.Join(cpuDir, "cpufreq/boost"))
+	n, err := process.ReadUint(root, process.CPUDir+"/cpufreq/boost")
 	return n == 1, err
 }
 
 // readThermal adds up how often the cores and packages overheated; only x86 counts
 // it.
-func readThermal(root fs.FS, cpus []int) (uint64, error) {
-	var total uint64
-	var first error
-	found := false
+func readThermal(root fs.FS, cpus []int) (total uint64, err error) {
+	counted := false
 	for _, cpu := range cpus {
 		for _, name := range []string{"core_throttle_count", "package_throttle_count"} {
-			n, err := process.ReadUint(root, cpuPath(cpu, path.Join("thermal_throttle", name)))
-			if err != nil {
-				first = cmpErr(first, err)
-				continue
-			}
-			total, found = total+n, true
+			n, readErr := process.ReadUint(root, process.CPUPath(cpu, "thermal_throttle/"+name))
+			total, counted, err = total+n, counted || readErr == nil, cmp.Or(err, readErr)
 		}
-		if !found {
-			break // what one CPU lacks, all lack
+		if !counted {
+			return 0, err // what one CPU lacks, all lack
 		}
 	}
-	if !found {
-		return 0, cmpErr(first, fs.ErrNotExist)
+	if !counted {
+		return 0, fs.ErrNotExist
 	}
 	return total, nil
-}
-
-func cmpErr(err, otherwise error) error {
-	if err != nil {
-		return err
-	}
-	return otherwise
-}
-
-// groupsOf finds the control groups for the CPU of this process and of pids.
-func groupsOf(root fs.FS, pids []int) []machine.ControlGroup {
-	names := []string{"self"}
-	for _, pid := range pids {
-		names = append(names, strconv.Itoa(pid))
-	}
-	var groups []machine.ControlGroup
-	for _, name := range names {
-		if g, err := machine.GroupOf(root, name, "cpu"); err == nil {
-			groups = append(groups, g)
-		}
-	}
-	return groups
 }

@@ -20,18 +20,13 @@ const (
 type auxv map[uint64]uint64
 
 // readAuxv reads that of this process, in a recorded tree that of the process
-// which recorded it.
+// which recorded it: pairs of little-endian words of 64 bits, key and value.
 func readAuxv(root fs.FS) (auxv, error) {
+	const entry = 16
 	b, err := process.ReadFile(root, "proc/self/auxv")
 	if err != nil {
 		return nil, err
 	}
-	return parseAuxv(b)
-}
-
-// parseAuxv parses pairs of little-endian words of 64 bits: key and value.
-func parseAuxv(b []byte) (auxv, error) {
-	const entry = 16
 	if len(b) == 0 || len(b)%entry != 0 {
 		return nil, errors.New("proc/self/auxv is not that of a 64-bit process")
 	}

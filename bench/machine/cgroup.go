@@ -26,24 +26,20 @@ type ControlGroup struct {
 // GroupOf finds the control group that a controller, cpu or memory, puts a
 // process in; pid is a number or self. The error says why none could be found.
 func GroupOf(root fs.FS, pid, controller string) (ControlGroup, error) {
-	b, err := process.ReadFile(root, path.Join("proc", pid, "cgroup"))
+	groups, err := process.ReadFile(root, path.Join("proc", pid, "cgroup"))
 	if err != nil {
 		return ControlGroup{}, err
 	}
-	v1, v2 := parseCgroup(b, controller)
 	mounts, err := process.ReadFile(root, "proc/self/mountinfo")
 	if err != nil {
 		return ControlGroup{}, err
 	}
-	if v1 != "" {
-		if m, ok := findMount(mounts, "cgroup", controller); ok {
-			return m.group(v1, false), nil
-		}
+	v1, v2 := parseCgroup(groups, controller)
+	if g, ok := findGroup(mounts, v1, "cgroup", controller); ok {
+		return g, nil
 	}
-	if v2 != "" {
-		if m, ok := findMount(mounts, "cgroup2", ""); ok {
-			return m.group(v2, true), nil
-		}
+	if g, ok := findGroup(mounts, v2, "cgroup2", ""); ok {
+		return g, nil
 	}
 	return ControlGroup{}, fmt.Errorf("no control group for the %s is mounted", controller)
 }
@@ -53,59 +49,40 @@ func GroupOf(root fs.FS, pid, controller string) (ControlGroup, error) {
 func parseCgroup(b []byte, controller string) (v1, v2 string) {
 	for line := range bytes.Lines(b) {
 		parts := strings.SplitN(strings.TrimRight(string(line), "\n"), ":", 3)
-		if len(parts) != 3 || !strings.HasPrefix(parts[2], "/") {
-			continue
-		}
-		if parts[0] == "0" && parts[1] == "" {
+		switch {
+		case len(parts) != 3 || !strings.HasPrefix(parts[2], "/"):
+		case parts[0] == "0" && parts[1] == "":
 			v2 = parts[2]
-			continue
-		}
-		if slices.Contains(strings.Split(parts[1], ","), controller) {
+		case slices.Contains(strings.Split(parts[1], ","), controller):
 			v1 = parts[2]
 		}
 	}
 	return v1, v2
 }
 
-// cgroupMount is where a hierarchy is mounted, and which group of it is the
-// top one there: inside a container that is the container's own.
-type cgroupMount struct{ root, point string }
+// escapes are the kernel's octal ones of white space in mountinfo.
+var escapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// findMount finds a hierarchy in /proc/PID/mountinfo (man 5
-// proc_pid_mountinfo) by its type and, for v1, its controller.
-func findMount(b []byte, fsType, controller string) (cgroupMount, bool) {
-	for line := range bytes.Lines(b) {
-		before, after, ok := strings.Cut(string(line), " - ")
+// findGroup finds a group in the first hierarchy of /proc/PID/mountinfo (man 5
+// proc_pid_mountinfo) that has this type and, for v1, this controller.
+func findGroup(mounts []byte, group, fsType, controller string) (ControlGroup, bool) {
+	for line := range bytes.Lines(mounts) {
+		before, after, _ := strings.Cut(string(line), " - ")
 		fields, super := strings.Fields(before), strings.Fields(after)
-		if !ok || len(fields) < 5 || len(super) < 3 || super[0] != fsType {
+		if group == "" || len(fields) < 5 || len(super) < 3 || super[0] != fsType ||
+			controller != "" && !slices.Contains(strings.Split(super[2], ","), controller) {
 			continue
 		}
-		if controller != "" && !slices.Contains(strings.Split(super[2], ","), controller) {
-			continue
+		// The top one that is mounted: inside a container that is the container's own.
+		top, mount := escapes.Replace(fields[3]), strings.TrimPrefix(path.Clean(escapes.Replace(fields[4])), "/")
+		within, ok := strings.CutPrefix(group, strings.TrimSuffix(top, "/"))
+		if !ok || within != "" && within[0] != '/' {
+			within = "" // a group outside of what is mounted here
 		}
-		return cgroupMount{root: unescape(fields[3]), point: unescape(fields[4])}, true
+		// A group beyond the namespace's top shows as /../…; Clean keeps it in.
+		return ControlGroup{dir: path.Join(mount, path.Clean("/"+within)), mount: mount, V2: fsType == "cgroup2"}, true
 	}
-	return cgroupMount{}, false
-}
-
-// unescape undoes the kernel's octal escapes of white space in mountinfo.
-func unescape(s string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
-}
-
-// group is where under the mount point the group of a process is.
-func (m cgroupMount) group(name string, v2 bool) ControlGroup {
-	mount := strings.TrimPrefix(path.Clean(m.point), "/")
-	within := name
-	if m.root != "/" {
-		var ok bool
-		within, ok = strings.CutPrefix(name, m.root)
-		if !ok || within != "" && !strings.HasPrefix(within, "/") {
-			within = "/" // a group outside of what is mounted here
-		}
-	}
-	// A group beyond the namespace's top shows as /../…; Clean keeps it in.
-	return ControlGroup{dir: path.Join(mount, path.Clean("/"+within)), mount: mount, V2: v2}
+	return ControlGroup{}, false
 }
 
 // quota is the least CPU time in cores that the group and those above it may
@@ -115,19 +92,15 @@ func (m cgroupMount) group(name string, v2 bool) ControlGroup {
 func (g ControlGroup) quota(root fs.FS) (cores float64, source string, err error) {
 	cores = math.Inf(1)
 	for level, dir := range g.Upwards() {
-		name, read := path.Join(dir, "cpu.max"), readQuotaV2
-		if !g.V2 {
-			name, read = path.Join(dir, "cpu.cfs_quota_us"), readQuotaV1
-		}
-		q, qerr := read(root, name)
-		if qerr != nil {
-			// The root of the hierarchy has no such file.
-			if err == nil && !errors.Is(qerr, fs.ErrNotExist) {
-				err = fmt.Errorf("%s: %w", groupFile(name, level), withoutPath(qerr))
+		q, name, qerr := g.quotaOf(root, dir)
+		switch {
+		case errors.Is(qerr, fs.ErrNotExist): // the root of the hierarchy has no such file
+		case qerr != nil && err == nil:
+			if p, ok := errors.AsType[*fs.PathError](qerr); ok {
+				qerr = p.Err // without the path
 			}
-			continue
-		}
-		if q < cores {
+			err = fmt.Errorf("%s: %w", groupFile(name, level), qerr)
+		case qerr == nil && q < cores:
 			cores, source = q, groupFile(name, level)
 		}
 	}
@@ -137,23 +110,47 @@ func (g ControlGroup) quota(root fs.FS) (cores float64, source string, err error
 	return cores, source, nil
 }
 
-// groupFile names a file of the control group so many levels up.
-func groupFile(name string, level int) string {
-	switch level {
-	case 0:
-		return path.Base(name) + " of the control group of this process"
-	case 1:
-		return path.Base(name) + " of the control group above that of this process"
+// quotaOf reads the quota of one group, and names its file: cpu.max, "max 100000" or
+// "150000 100000", or in v1 cpu.cfs_quota_us, -1 for no limit, with the period beside
+// it.
+func (g ControlGroup) quotaOf(root fs.FS, dir string) (cores float64, name string, err error) {
+	name = "cpu.cfs_quota_us"
+	if g.V2 {
+		name = "cpu.max"
 	}
-	return fmt.Sprintf("%s of the control group %d levels above that of this process", path.Base(name), level)
+	quota, err := process.ReadLine(root, path.Join(dir, name))
+	if err != nil {
+		return 0, name, err
+	}
+	quota, period, _ := strings.Cut(quota, " ")
+	if quota == "max" || strings.HasPrefix(quota, "-") {
+		return math.Inf(1), name, nil
+	}
+	if !g.V2 {
+		if period, err = process.ReadLine(root, path.Join(dir, "cpu.cfs_period_us")); err != nil {
+			return 0, name, err
+		}
+	}
+	q, err := strconv.ParseUint(quota, 10, 48)
+	if err != nil || q == 0 {
+		return 0, name, fmt.Errorf("bad quota %.40q", quota)
+	}
+	p, err := strconv.ParseUint(period, 10, 48)
+	if err != nil || p == 0 {
+		return 0, name, fmt.Errorf("bad period %.40q", period)
+	}
+	return float64(q) / float64(p), name, nil
 }
 
-// withoutPath is what is wrong with a file, without its name.
-func withoutPath(err error) error {
-	if p := (*fs.PathError)(nil); errors.As(err, &p) {
-		return p.Err
+// groupFile names a file of the control group so many levels up.
+func groupFile(name string, level int) string {
+	above := ""
+	if level == 1 {
+		above = "above that "
+	} else if level > 1 {
+		above = fmt.Sprintf("%d levels above that ", level)
 	}
-	return err
+	return name + " of the control group " + above + "of this process"
 }
 
 // Upwards lists the folders from the group's to the mount point's.
@@ -164,46 +161,4 @@ func (g ControlGroup) Upwards() []string {
 		dirs = append(dirs, dir)
 	}
 	return dirs
-}
-
-// readQuotaV2 reads cpu.max: "max 100000" or "150000 100000".
-func readQuotaV2(root fs.FS, name string) (float64, error) {
-	line, err := process.ReadLine(root, name)
-	if err != nil {
-		return 0, err
-	}
-	quota, period, _ := strings.Cut(line, " ")
-	if quota == "max" {
-		return math.Inf(1), nil
-	}
-	return coresOf(quota, period)
-}
-
-// readQuotaV1 reads cpu.cfs_quota_us, -1 for no limit, and the period beside
-// it.
-func readQuotaV1(root fs.FS, name string) (float64, error) {
-	quota, err := process.ReadLine(root, name)
-	if err != nil {
-		return 0, err
-	}
-	if strings.HasPrefix(quota, "-") {
-		return math.Inf(1), nil
-	}
-	period, err := process.ReadLine(root, path.Join(path.Dir(name), "cpu.cfs_period_us"))
-	if err != nil {
-		return 0, err
-	}
-	return coresOf(quota, period)
-}
-
-func coresOf(quota, period string) (float64, error) {
-	q, err := strconv.ParseUint(quota, 10, 48)
-	if err != nil || q == 0 {
-		return 0, fmt.Errorf("bad quota %.40q", quota)
-	}
-	p, err := strconv.ParseUint(period, 10, 48)
-	if err != nil || p == 0 {
-		return 0, fmt.Errorf("bad period %.40q", period)
-	}
-	return float64(q) / float64(p), nil
 }

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -13,25 +15,18 @@ import (
 // not among them; the chassis asset tag is compared and never shown.
 type dmi map[string]string
 
-var dmiFiles = []string{
-	"sys_vendor", "product_name", "product_family", "product_version",
-	"bios_vendor", "bios_version", "chassis_asset_tag",
-}
-
-const dmiDir = "sys/class/dmi/id"
+var dmiFiles = []string{"sys_vendor", "product_name", "product_family", "product_version", "bios_vendor", "bios_version", "chassis_asset_tag"}
 
 // readDMI reads what is there. The error says why nothing is.
 func readDMI(root fs.FS) (dmi, error) {
 	d := dmi{}
 	var first error
 	for _, name := range dmiFiles {
-		value, err := readName(root, path.Join(dmiDir, name))
-		switch {
-		case err == nil:
+		value, err := readName(root, path.Join("sys/class/dmi/id", name))
+		if err == nil {
 			d[name] = value
-		case first == nil:
-			first = err
 		}
+		first = cmp.Or(first, err)
 	}
 	if len(d) == 0 {
 		return nil, first
@@ -39,15 +34,15 @@ func readDMI(root fs.FS) (dmi, error) {
 	return d, nil
 }
 
-// cloudMark is a row of the table of clouds: the DMI file that tells and what
-// it holds there.
-type cloudMark struct {
-	cloud, file, value string
-}
+// mark is a row of a table: what has this name shows it in a file of DMI.
+type mark struct{ name, file, value string }
+
+// why says where the firmware has the mark.
+func (d dmi) why(file string) string { return fmt.Sprintf("DMI %s is %q", file, d[file]) }
 
 // cloudMarks are as cloud-init's ds-identify and systemd-detect-virt have
 // them.
-var cloudMarks = []cloudMark{
+var cloudMarks = []mark{
 	{"AWS", "sys_vendor", "Amazon EC2"},
 	{"AWS", "bios_vendor", "Amazon EC2"},
 	{"OCI", "chassis_asset_tag", "OracleCloud.com"},
@@ -65,30 +60,26 @@ var cloudMarks = []cloudMark{
 	{"Vultr", "sys_vendor", "Vultr"},
 }
 
-// cloudOf names the cloud and says what tells it. Marks of two clouds leave it
+// cloud names the cloud and says what tells it. Marks of two clouds leave it
 // unknown.
-func cloudOf(d dmi) (cloud, why string) {
+func (d *detector) cloud() (name, why string, err error) {
 	var clouds, marks []string
-	add := func(name, mark string) {
-		marks = append(marks, mark)
-		if !slices.Contains(clouds, name) {
-			clouds = append(clouds, name)
-		}
-	}
 	for _, m := range cloudMarks {
-		if d[m.file] == m.value {
-			add(m.cloud, fmt.Sprintf("DMI %s is %q", m.file, m.value))
+		if d.dmi[m.file] == m.value {
+			clouds, marks = append(clouds, m.name), append(marks, d.dmi.why(m.file))
 		}
 	}
 	// Xen instances of AWS tell it in the version of the firmware only.
-	if strings.HasSuffix(d["bios_version"], ".amazon") {
-		add("AWS", fmt.Sprintf("DMI bios_version is %q", d["bios_version"]))
+	if strings.HasSuffix(d.dmi["bios_version"], ".amazon") {
+		clouds, marks = append(clouds, "AWS"), append(marks, d.dmi.why("bios_version"))
 	}
-	switch len(clouds) {
-	case 0:
-		return "", "what DMI tells is none of the known clouds"
-	case 1:
-		return clouds[0], marks[0]
+	switch {
+	case d.dmiErr != nil:
+		return "", "", d.dmiErr
+	case len(clouds) == 0:
+		return "", "", errors.New("what DMI tells is none of the known clouds")
+	case slices.ContainsFunc(clouds, func(c string) bool { return c != clouds[0] }):
+		return "", "", errors.New("marks of several clouds: " + strings.Join(marks, ", "))
 	}
-	return "", "marks of several clouds: " + strings.Join(marks, ", ")
+	return clouds[0], marks[0], nil
 }

@@ -69,14 +69,14 @@ var makers = map[uint8]maker{
 	0xc0: {"Ampere", `ac3 Ampere-1, ac4 Ampere-1a, ac5 Ampere-1mx`},
 }
 
-// coreNames are the names in makers by implementer and part.
-var coreNames = sync.OnceValue(func() map[[2]uint16]string {
-	names := map[[2]uint16]string{}
+// coreNames are the names in makers.
+var coreNames = sync.OnceValue(func() map[part]string {
+	names := map[part]string{}
 	for implementer, m := range makers {
 		for row := range strings.SplitSeq(m.cores, ",") {
 			digits, name, _ := strings.Cut(strings.TrimSpace(row), " ")
-			if part, err := strconv.ParseUint(digits, 16, 12); err == nil {
-				names[[2]uint16{uint16(implementer), uint16(part)}] = name
+			if number, err := strconv.ParseUint(digits, 16, 12); err == nil {
+				names[part{implementer, uint16(number)}] = name
 			}
 		}
 	}
@@ -84,7 +84,7 @@ var coreNames = sync.OnceValue(func() map[[2]uint16]string {
 })
 
 // coreName is the name of a core, empty if the table does not have it.
-func coreName(m midr) string { return coreNames()[[2]uint16{uint16(m.implementer), m.part}] }
+func coreName(m midr) string { return coreNames()[m.part()] }
 
 // CoreName is the core's name, or its maker and ids where the name is unknown:
 // Qualcomm 0x51/0x805, Intel family 6 model 167 stepping 8. It is empty if nothing
@@ -93,7 +93,7 @@ func (c CPU) CoreName() string {
 	if c.Core == "" && c.Family != 0 {
 		return c.x86IDs()
 	}
-	return coreOrIDs(c.Core, c.Implementer, c.Part)
+	return c.nameOr(c.Core)
 }
 
 func (c CPU) x86IDs() string {
@@ -101,16 +101,16 @@ func (c CPU) x86IDs() string {
 }
 
 // CoreName is as that of a CPU.
-func (k Kind) CoreName() string { return coreOrIDs(k.Core, k.Implementer, k.Part) }
+func (k Kind) CoreName() string { return k.nameOr(k.Core) }
 
-func coreOrIDs(core, implementer, part string) string {
-	if core != "" || implementer == "" {
-		return core
+// nameOr is the core's name if it has one, else its maker and ids.
+func (m MIDR) nameOr(name string) string {
+	if name != "" || m.Implementer == "" {
+		return name
 	}
-	ids := implementer + "/" + part
-	id, err := strconv.ParseUint(implementer, 0, 8)
-	if name := makers[uint8(id)].name; err == nil && name != "" {
-		return name + " " + ids
+	implementer, err := strconv.ParseUint(m.Implementer, 0, 8)
+	if err != nil {
+		return m.Implementer + "/" + m.Part
 	}
-	return ids
+	return strings.TrimSpace(makers[uint8(implementer)].name + " " + m.Implementer + "/" + m.Part)
 }

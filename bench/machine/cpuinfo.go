@@ -1,162 +1,118 @@
 package machine
 
 import (
-	"bytes"
 	"errors"
+	"io/fs"
+	"maps"
 	"strconv"
 	"strings"
 
 	"armrepro/proxycheck/process"
 )
 
-// cpuInfo is what /proc/cpuinfo tells. Its format is the architecture's own:
-// arch/arm64/kernel/cpuinfo.c, arch/x86/kernel/cpu/proc.c.
-type cpuInfo struct {
-	processors []processor
-}
-
-// processor is one block of /proc/cpuinfo. What the file does not have is
-// empty or nil.
+// processor is one block of /proc/cpuinfo, whose format is the architecture's own:
+// arch/arm64/kernel/cpuinfo.c, arch/x86/kernel/cpu/proc.c. What the file does not
+// have is empty or nil.
 type processor struct {
 	id       int
 	midr     *midr
 	bogoMIPS float64
 	// features are the words of Features (arm64) or flags (x86).
 	features []string
-	x86      x86ID
-}
 
-// x86ID names an x86 processor.
-type x86ID struct {
+	// The rest names an x86 processor.
 	vendor, model            string
 	family, number, stepping int
 	mhz                      float64
 }
 
-// first is the first processor, or an empty one.
-func (c cpuInfo) first() processor {
-	if len(c.processors) == 0 {
-		return processor{}
+func readCPUInfo(root fs.FS) ([]processor, error) {
+	b, err := process.ReadFile(root, "proc/cpuinfo")
+	if err != nil {
+		return nil, err
 	}
-	return c.processors[0]
+	return parseCPUInfo(string(b))
 }
+
+// Bounds on a line and on a block, which the kernel stays below: all the flags of an
+// x86 CPU are under 3000 bytes.
+const (
+	maxValueBytes = 8 << 10
+	maxBlockLines = 64
+)
 
 // parseCPUInfo parses /proc/cpuinfo. Lines and values that make no sense are
 // passed over: they leave their fact unknown.
-func parseCPUInfo(b []byte) (cpuInfo, error) {
-	var (
-		info   cpuInfo
-		common = rawProcessor{}
-		block  = rawProcessor{}
-	)
-	flush := func() {
-		if id, err := strconv.Atoi(block["processor"]); err == nil && id >= 0 && id < maxCPUs && len(info.processors) < maxCPUs {
-			info.processors = append(info.processors, block.parse(id))
+func parseCPUInfo(text string) ([]processor, error) {
+	var blocks []cpuBlock
+	block, common := cpuBlock{}, cpuBlock{}
+	end := func() {
+		if id, err := strconv.Atoi(block["processor"]); err == nil && id >= 0 && id < maxCPUs && len(blocks) < maxCPUs {
+			blocks = append(blocks, block)
 		} else {
 			// Old kernels describe the core once, in a block without a
 			// processor of its own.
-			for k, v := range block {
-				common[k] = v
-			}
+			maps.Copy(common, block)
 		}
-		block = rawProcessor{}
+		block = cpuBlock{}
 	}
-	for line := range bytes.Lines(b) {
-		if len(bytes.TrimSpace(line)) == 0 {
-			flush()
-			continue
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(line, ":")
+		key = strings.TrimSpace(key)
+		if key == "" || key == "processor" && block[key] != "" {
+			end()
 		}
-		key, value, ok := bytes.Cut(line, []byte{':'})
-		name := string(bytes.TrimSpace(key))
-		if !ok || !cpuInfoKeys[name] || len(value) > maxValueBytes {
-			continue
-		}
-		if name == "processor" && block[name] != "" {
-			flush()
-		}
-		if block[name] == "" {
-			block[name] = process.Clean(string(value))
+		if block[key] == "" && len(value) <= maxValueBytes && len(block) < maxBlockLines {
+			block[key] = process.Clean(value)
 		}
 	}
-	flush()
-	if len(info.processors) == 0 {
-		return info, errors.New("no processor is listed in it")
+	end()
+	if len(blocks) == 0 {
+		return nil, errors.New("proc/cpuinfo: no processor is listed in it")
 	}
-	info.fill(common)
-	return info, nil
+	processors := make([]processor, len(blocks))
+	for i, own := range blocks {
+		block := maps.Clone(common)
+		maps.Copy(block, own)
+		processors[i] = block.parse()
+	}
+	return processors, nil
 }
 
-// fill gives the processors what only the common block has.
-func (c cpuInfo) fill(common rawProcessor) {
-	shared := common.parse(0)
-	for i := range c.processors {
-		p := &c.processors[i]
-		if p.midr == nil {
-			p.midr = shared.midr
-		}
-		if p.features == nil {
-			p.features = shared.features
-		}
-		if p.bogoMIPS == 0 {
-			p.bogoMIPS = shared.bogoMIPS
-		}
+// cpuBlock is a block by its keys.
+type cpuBlock map[string]string
+
+func (b cpuBlock) parse() processor {
+	return processor{
+		id: b.int("processor"), midr: b.midr(), bogoMIPS: b.float("BogoMIPS") + b.float("bogomips"),
+		features: strings.Fields(b["Features"] + " " + b["flags"]),
+		vendor:   b["vendor_id"], model: b["model name"],
+		family: b.int("cpu family"), number: b.int("model"), stepping: b.int("stepping"),
+		mhz: b.float("cpu MHz"),
 	}
-}
-
-// maxValueBytes is more than the kernel writes in a line: all the flags of an x86
-// CPU are under 3000 bytes.
-const maxValueBytes = 8 << 10
-
-var cpuInfoKeys = map[string]bool{
-	"processor": true, "BogoMIPS": true, "bogomips": true,
-	"Features": true, "flags": true,
-	"CPU implementer": true, "CPU variant": true, "CPU part": true, "CPU revision": true,
-	"vendor_id": true, "model name": true, "cpu family": true, "model": true, "stepping": true,
-	"cpu MHz": true,
-}
-
-// rawProcessor is a block by its keys.
-type rawProcessor map[string]string
-
-func (r rawProcessor) parse(id int) processor {
-	p := processor{id: id, midr: r.midr()}
-	p.bogoMIPS = r.float("BogoMIPS") + r.float("bogomips")
-	p.features = strings.Fields(r["Features"] + " " + r["flags"])
-	p.x86 = x86ID{
-		vendor:   r["vendor_id"],
-		model:    r["model name"],
-		family:   r.int("cpu family"),
-		number:   r.int("model"),
-		stepping: r.int("stepping"),
-		mhz:      r.float("cpu MHz"),
-	}
-	return p
 }
 
 // midr puts the register together again; nil unless all four parts are there.
-func (r rawProcessor) midr() *midr {
+func (b cpuBlock) midr() *midr {
 	var m midr
 	for _, f := range []struct {
-		key  string
-		bits int
-		set  func(uint64)
+		key         string
+		bits, shift int
 	}{
-		{"CPU implementer", 8, func(v uint64) { m.implementer = uint8(v) }},
-		{"CPU variant", 4, func(v uint64) { m.variant = uint8(v) }},
-		{"CPU part", 12, func(v uint64) { m.part = uint16(v) }},
-		{"CPU revision", 4, func(v uint64) { m.revision = uint8(v) }},
+		{"CPU implementer", 8, 24}, {"CPU variant", 4, 20}, {"CPU part", 12, 4}, {"CPU revision", 4, 0},
 	} {
-		v, err := strconv.ParseUint(r[f.key], 0, f.bits)
+		v, err := strconv.ParseUint(b[f.key], 0, f.bits)
 		if err != nil {
 			return nil
 		}
-		f.set(v)
+		m |= midr(v << f.shift)
 	}
 	return &m
 }
 
-func (r rawProcessor) int(key string) int {
-	n, err := strconv.Atoi(r[key])
+// int is 0 for what is no number.
+func (b cpuBlock) int(key string) int {
+	n, err := strconv.Atoi(b[key])
 	if err != nil {
 		return 0
 	}
@@ -164,8 +120,8 @@ func (r rawProcessor) int(key string) int {
 }
 
 // float parses a positive number of reasonable size; anything else is 0.
-func (r rawProcessor) float(key string) float64 {
-	f, err := strconv.ParseFloat(r[key], 64)
+func (b cpuBlock) float(key string) float64 {
+	f, err := strconv.ParseFloat(b[key], 64)
 	if err != nil || !(f > 0 && f < 1e6) {
 		return 0
 	}

@@ -3,7 +3,6 @@ package machine
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,108 +12,94 @@ import (
 
 // findCPU names the processor.
 func (d *detector) findCPU() {
-	if d.m.Arch == "amd64" && d.info.first().midr == nil {
+	cpu := &d.m.CPU
+	if d.m.Arch == "amd64" && d.first.midr == nil {
 		d.findX86()
 	} else {
 		d.findArm()
 	}
-	d.findFeatures()
-	var caches []Cache
-	err := errHosts
-	if !d.hostsFacts() {
-		caches, err = readCaches(d.root, d.firstCPU())
+	source, err := "", error(nil)
+	cpu.Features, source, err = d.features()
+	d.conclude("cpu.features", cmp.Or(strings.Join(cpu.Features, " "), none), source, err)
+	if err = d.hosts; err == nil {
+		cpu.Caches, err = readCaches(d.root, d.firstCPU())
 	}
-	d.m.CPU.Caches = caches
-	d.report("cpu.caches", positive(len(caches)), cpuPath(d.firstCPU(), "cache"), err)
+	d.conclude("cpu.caches", strconv.Itoa(len(cpu.Caches)), process.CPUPath(d.firstCPU(), "cache"), err)
 }
 
 func (d *detector) findX86() {
-	x, cpu := d.info.first().x86, &d.m.CPU
-	if d.infoErr != nil || x.vendor == "" {
-		why := "proc/cpuinfo has no vendor_id"
-		if d.infoErr != nil {
-			why = process.Reason(d.infoErr)
-		}
-		d.because("cpu.product", "", "%s", why)
-		d.because("cpu.core", "", "%s", why)
+	p, cpu := d.first, &d.m.CPU
+	if p.vendor == "" {
+		err := cmp.Or(d.infoErr, errors.New("proc/cpuinfo has no vendor_id"))
+		d.conclude("cpu.product", "", "", err)
+		d.conclude("cpu.core", "", "", err)
 		return
 	}
-	if cpu.Vendor = x86Vendors[x.vendor]; cpu.Vendor == "" && checkName(x.vendor) == nil {
-		cpu.Vendor = x.vendor
+	if cpu.Vendor = x86Vendors[p.vendor]; cpu.Vendor == "" && checkName(p.vendor) == nil {
+		cpu.Vendor = p.vendor
 	}
-	cpu.Family, cpu.Model, cpu.Stepping = x.family, x.number, x.stepping
-	name, why := productName(x.model), "model name in proc/cpuinfo"
-	if err := checkName(x.model); err != nil {
-		name, why = "", why+" is "+err.Error()
-	} else if name == "" {
+	cpu.Family, cpu.Model, cpu.Stepping = p.family, p.number, p.stepping
+	why := "model name in proc/cpuinfo"
+	if err := checkName(p.model); err != nil {
+		why += " is " + err.Error()
+	} else if cpu.Product = productName(p.model); cpu.Product == "" {
 		why = "proc/cpuinfo has no model name"
 	}
-	cpu.Product = name
-	d.because("cpu.product", name, "%s", why)
-	cpu.Core = x86CoreName(cpu.Vendor, x)
-	id := cpu.x86IDs()
-	if cpu.Core == "" {
-		id += " is not in the table of cores"
+	d.conclude("cpu.product", cpu.Product, why, nil)
+	why = cpu.x86IDs()
+	if cpu.Core = x86CoreName(cpu.Vendor, p); cpu.Core == "" {
+		why += " is not in the table of cores"
 	}
-	d.because("cpu.core", cpu.Core, "%s", id)
+	d.conclude("cpu.core", cpu.Core, why, nil)
 }
 
 func (d *detector) findArm() {
+	cpu := &d.m.CPU
 	if d.cores.err != nil {
-		d.because("cpu.core", "", "%s", process.Reason(d.cores.err))
-		d.because("cpu.product", "", "the core is unknown")
+		d.conclude("cpu.core", "", "", d.cores.err)
+		d.conclude("cpu.product", "", "the core is unknown", nil)
 		return
 	}
-	m, source, cpu := d.cores.kinds[0].midr, d.cores.source, &d.m.CPU
-	cpu.Kinds = describeKinds(d.cores.kinds)
-	cpu.Implementer, cpu.Part = m.implementerHex(), m.partHex()
-	cpu.Variant, cpu.Revision = m.variantHex(), strconv.Itoa(int(m.revision))
-	cpu.Vendor, cpu.Core = makers[m.implementer].name, coreName(m)
-	cpu.BogoMIPS = d.bogoMIPS()
-	why := fmt.Sprintf("%s, from %s", m, source)
+	m := d.cores.first()
+	cpu.MIDR, cpu.Vendor, cpu.Core, cpu.BogoMIPS = m.fields(), makers[m.part().implementer].name, coreName(m), d.bogoMIPS()
+	why := m.String() + ", from " + d.cores.source
 	if cpu.Core == "" {
 		why += ", is not in the table of cores"
 	}
-	d.because("cpu.core", cpu.Core, "%s", d.cores.beside(why))
-	d.explainKinds()
-	product, why := d.findProduct(m)
-	cpu.Product = product
-	if strings.HasPrefix(product, appleName) {
+	d.conclude("cpu.core", cpu.Core, d.cores.beside(why), nil)
+	d.findKinds()
+	cpu.Product, why = d.product(m)
+	if strings.HasPrefix(cpu.Product, appleName) {
 		cpu.Vendor = "Apple" // some of its virtual machines show another implementer
 	}
-	d.because("cpu.product", product, "%s", d.cores.beside(why))
+	d.conclude("cpu.product", cpu.Product, d.cores.beside(why), nil)
 }
 
 // bogoMIPS is that of the first core; 0 if unknown, and on arm64 also if
 // /proc/cpuinfo is another CPU's.
 func (d *detector) bogoMIPS() float64 {
-	if p := d.info.first(); p.midr != nil {
-		return p.bogoMIPS
+	if d.first.midr == nil {
+		return 0
 	}
-	return 0
+	return d.first.bogoMIPS
 }
 
-// findFeatures lists the features that matter, from /proc/cpuinfo or from what
-// the kernel told this process. Cores of several kinds show what all of them
-// have, as the kernel does.
-func (d *detector) findFeatures() {
-	const field = "cpu.features"
-	source := "proc/cpuinfo"
-	all := d.info.first().features
-	for _, p := range d.info.processors {
-		all = slices.DeleteFunc(slices.Clone(all), func(f string) bool { return !slices.Contains(p.features, f) })
+// features lists those that matter, from /proc/cpuinfo or from what the kernel told
+// this process. Cores of several kinds show what all of them have, as the kernel
+// does.
+func (d *detector) features() (found []string, source string, err error) {
+	all, source := slices.Clone(d.first.features), "proc/cpuinfo"
+	for _, p := range d.processors {
+		all = slices.DeleteFunc(all, func(f string) bool { return !slices.Contains(p.features, f) })
 	}
-	if d.m.Arch == "arm64" && (d.info.first().midr == nil || len(all) == 0) {
+	if d.m.Arch == "arm64" && (d.first.midr == nil || len(all) == 0) {
 		if d.auxvErr != nil {
-			d.because(field, "", "%s", process.Reason(d.auxvErr))
-			return
+			return nil, "", d.auxvErr
 		}
 		all, source = d.auxv.features(), "AT_HWCAP in proc/self/auxv"
 	}
 	if len(all) == 0 {
-		d.because(field, "", "%s", process.Reason(cmp.Or(d.infoErr, errors.New("proc/cpuinfo lists no features"))))
-		return
+		return nil, "", cmp.Or(d.infoErr, errors.New("proc/cpuinfo lists no features"))
 	}
-	d.m.CPU.Features = selectFeatures(d.m.Arch, all)
-	d.because(field, cmp.Or(strings.Join(d.m.CPU.Features, " "), none), "%s", source)
+	return selectFeatures(d.m.Arch, all), source, nil
 }

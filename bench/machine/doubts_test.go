@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"armrepro/proxycheck/process"
 )
 
 // arm is a machine of n cores with this MIDR and BogoMIPS in /proc/cpuinfo.
@@ -54,8 +56,8 @@ func n1(bogoMIPS string) fstest.MapFS { return arm(2, "0x41", "0xd0c", "0x3", "1
 // be is no more than a reason.
 func TestDoubts(t *testing.T) {
 	t.Parallel()
-	midr := func(id int) string { return cpuPath(id, register) }
-	online := cpuDir + "/online"
+	midr := func(id int) string { return process.CPUPath(id, register) }
+	online := process.CPUDir + "/online"
 	for name, tt := range map[string]struct {
 		tree fstest.MapFS
 		// field is of the evidence; value and why are what it has to say.
@@ -172,8 +174,8 @@ func TestDoubts(t *testing.T) {
 			"quota_cores", "0.5", "cpu.max of the control group of this process",
 		},
 		"an id among the flaws": {
-			with(n1("50.00"), cpuDir+"/vulnerabilities/meltdown", "Vulnerable\n", cpuDir+"/vulnerabilities/i-0123456789abcdef0", "Vulnerable\n",
-				cpuDir+"/vulnerabilities/mds", "Mitigation: serial 1234\n"),
+			with(n1("50.00"), process.CPUDir+"/vulnerabilities/meltdown", "Vulnerable\n", process.CPUDir+"/vulnerabilities/i-0123456789abcdef0", "Vulnerable\n",
+				process.CPUDir+"/vulnerabilities/mds", "Mitigation: serial 1234\n"),
 			"mitigations", "0 of 1; unmitigated: meltdown", "another form than the kernel's",
 		},
 		"more memory than there is": {
@@ -234,14 +236,14 @@ func TestDoubts(t *testing.T) {
 			"quota_cores", "", `bad quota "0"`,
 		},
 		"flaws of unknown state": {
-			with(n1("50.00"), cpuDir+"/vulnerabilities/meltdown", "Vulnerable\n", cpuDir+"/vulnerabilities/mds", ""),
+			with(n1("50.00"), process.CPUDir+"/vulnerabilities/meltdown", "Vulnerable\n", process.CPUDir+"/vulnerabilities/mds", ""),
 			"mitigations", "0 of 1; unmitigated: meltdown", "mds is empty",
 		},
 		"flaws that cannot be read": {
-			with(n1("50.00"), cpuDir+"/vulnerabilities/mds", ""), "mitigations", "", "mds is empty",
+			with(n1("50.00"), process.CPUDir+"/vulnerabilities/mds", ""), "mitigations", "", "mds is empty",
 		},
 	} {
-		_, evidence := Detect(tt.tree, Options{})
+		_, evidence := Detect(tt.tree, nil)
 		found := false
 		for _, e := range evidence {
 			if e.Field != tt.field {
@@ -265,7 +267,7 @@ func TestTooManyKinds(t *testing.T) {
 	for i := range 4000 {
 		fmt.Fprintf(&b, "processor: %d\nCPU implementer: 0x41\nCPU variant: 0x1\nCPU part: 0x%03x\nCPU revision: 1\n\n", i, i)
 	}
-	m, evidence := Detect(fstest.MapFS{"proc/cpuinfo": &fstest.MapFile{Data: []byte(b.String())}}, Options{})
+	m, evidence := Detect(fstest.MapFS{"proc/cpuinfo": &fstest.MapFile{Data: []byte(b.String())}}, nil)
 	if m.CPU.Core != "" || len(m.CPU.Kinds) > 0 {
 		t.Errorf("%+v", m.CPU)
 	}
@@ -277,7 +279,7 @@ func TestTooManyKinds(t *testing.T) {
 // TestUsableCores may not exceed the cores that there are.
 func TestUsableCores(t *testing.T) {
 	t.Parallel()
-	m, _ := Detect(with(n1("50.00"), "proc/self/status", "Cpus_allowed_list:\t0-63\n"), Options{})
+	m, _ := Detect(with(n1("50.00"), "proc/self/status", "Cpus_allowed_list:\t0-63\n"), nil)
 	if m.Cores != 2 || m.UsableCores != 2 {
 		t.Errorf("%v of %d cores are usable", m.UsableCores, m.Cores)
 	}

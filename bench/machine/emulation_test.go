@@ -82,7 +82,8 @@ func TestEmulatedPrograms(t *testing.T) {
 				root[name] = text(s)
 			}
 			// It must not be measured either.
-			m, _ := Detect(root, Options{Live: &tt.live, Calibrate: tt.want != ""})
+			tt.live.Calibrate = tt.want != ""
+			m, _ := Detect(root, &tt.live)
 			if m.Emulated != (tt.want != "") || !strings.Contains(m.EmulatedWhy, tt.want) {
 				t.Errorf("emulated is %t: %q, want %q", m.Emulated, m.EmulatedWhy, tt.want)
 			}
@@ -102,7 +103,7 @@ func TestUserModeShowsNothingOfTheHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	root["proc/self/auxv"] = text(string(auxv))
-	m, _ := Detect(root, Options{Live: &Live{Arch: "arm64", PageSize: 4096, MIDR: 0x413fd0c1}})
+	m, _ := Detect(root, &Live{Arch: "arm64", PageSize: 4096, MIDR: 0x413fd0c1})
 	if m.CPU.Core != "Neoverse N1" || m.CPU.Vendor != "Arm" || m.CPU.Family != 0 || m.CPU.BogoMIPS != 0 {
 		t.Errorf("CPU = %+v", m.CPU)
 	}
@@ -135,7 +136,7 @@ func TestHypervisors(t *testing.T) {
 			for name, s := range tt.files {
 				root[name] = text(s)
 			}
-			if m, _ := Detect(root, Options{Live: tt.live}); m.Hypervisor != tt.want {
+			if m, _ := Detect(root, tt.live); m.Hypervisor != tt.want {
 				t.Errorf("hypervisor is %q, want %q", m.Hypervisor, tt.want)
 			}
 		})
@@ -171,7 +172,7 @@ func TestContainers(t *testing.T) {
 			for name, s := range files {
 				root[name] = text(s)
 			}
-			if m, _ := Detect(root, Options{}); m.Container != tt.want {
+			if m, _ := Detect(root, nil); m.Container != tt.want {
 				t.Errorf("container is %q, want %q", m.Container, tt.want)
 			}
 		})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io/fs"
 	"math"
 	"strconv"
@@ -14,25 +13,25 @@ import (
 )
 
 // findFrequency compares what is claimed with what is measured.
-func (d *detector) findFrequency(calibrate bool) {
+func (d *detector) findFrequency() {
 	f := &d.m.CPU.Frequency
-	var err error
-	if err = errHosts; !d.hostsFacts() {
+	err := d.hosts
+	if err == nil {
 		f.ClaimedMHz, f.ClaimedBy, err = d.claimedMHz(d.firstCPU())
 	}
-	d.report("cpu.frequency.claimed_mhz", mhzText(f.ClaimedMHz), f.ClaimedBy, err)
-	const field = "cpu.frequency.measured_mhz"
+	d.conclude("cpu.frequency.claimed_mhz", mhzText(f.ClaimedMHz), f.ClaimedBy, err)
+	why := "the best of several runs of a chain of additions, each a cycle"
 	switch {
 	case d.live == nil:
-		d.because(field, "", "only a running machine can be measured")
-	case !calibrate:
-		d.because(field, "", "it was not asked for")
-	case d.isEmulated():
-		d.because(field, "", "the CPU is emulated")
+		why = "only a running machine can be measured"
+	case !d.live.Calibrate:
+		why = "it was not asked for"
+	case d.m.Emulated:
+		why = "the CPU is emulated"
 	default:
 		f.MeasuredMHz = math.Round(MeasureMHz())
-		d.because(field, mhzText(f.MeasuredMHz), "the best of several runs of a chain of additions, each a cycle")
 	}
+	d.conclude("cpu.frequency.measured_mhz", mhzText(f.MeasuredMHz), why, nil)
 }
 
 func mhzText(mhz float64) string {
@@ -45,34 +44,29 @@ func mhzText(mhz float64) string {
 // claimedMHz is what the kernel or the firmware says about the frequency of a
 // CPU, and where; the most telling source first. The error says why none does.
 func (d *detector) claimedMHz(id int) (mhz float64, by string, err error) {
-	for _, s := range []struct {
-		file   string
-		perMHz float64
-	}{
-		{"cpufreq/cpuinfo_max_freq", 1000},
-		{"acpi_cppc/nominal_freq", 1},
-	} {
-		n, rerr := process.ReadUint(d.root, cpuPath(id, s.file))
-		if mhz := float64(n) / s.perMHz; rerr == nil && sensibleMHz(mhz) {
-			return mhz, cpuPath(id, s.file), nil
-		}
-		err = cmp.Or(err, rerr)
+	type claim struct {
+		mhz float64
+		by  string
 	}
-	if mhz := modelMHz(d.info.first().x86.model); mhz > 0 {
-		return mhz, "the model name", nil
+	maxFile, nominalFile := process.CPUPath(id, "cpufreq/cpuinfo_max_freq"), process.CPUPath(id, "acpi_cppc/nominal_freq")
+	maxKHz, maxErr := process.ReadUint(d.root, maxFile)
+	nominal, nominalErr := process.ReadUint(d.root, nominalFile)
+	claims := []claim{
+		{float64(maxKHz) / 1000, maxFile}, {float64(nominal), nominalFile}, {modelMHz(d.first.model), "the model name"},
 	}
 	for _, p := range d.smbios {
-		if mhz := float64(p.currentMHz); sensibleMHz(mhz) {
-			return mhz, "SMBIOS", nil
+		claims = append(claims, claim{float64(p.currentMHz), "SMBIOS"})
+	}
+	claims = append(claims, claim{deviceTreeMHz(d.root), deviceTreeClock})
+	if d.m.Arch == "amd64" {
+		claims = append(claims, claim{d.first.mhz, "cpu MHz in proc/cpuinfo"})
+	}
+	for _, c := range claims {
+		if sensibleMHz(c.mhz) {
+			return c.mhz, c.by, nil
 		}
 	}
-	if mhz, file := deviceTreeMHz(d.root); mhz > 0 {
-		return mhz, file, nil
-	}
-	if mhz := d.info.first().x86.mhz; d.m.Arch == "amd64" && sensibleMHz(mhz) {
-		return mhz, "cpu MHz in proc/cpuinfo", nil
-	}
-	return 0, "", cmp.Or(err, errors.New("the kernel claims a frequency that makes no sense"))
+	return 0, "", cmp.Or(maxErr, nominalErr, errors.New("the kernel claims a frequency that makes no sense"))
 }
 
 // sensibleMHz tells frequencies from what firmware writes when it knows none.
@@ -81,33 +75,30 @@ func sensibleMHz(mhz float64) bool { return mhz >= 100 && mhz <= 20_000 }
 // modelMHz takes the frequency out of a model name such as "… @ 2.80GHz"; 0
 // if it has none.
 func modelMHz(model string) float64 {
-	_, after, ok := strings.Cut(model, "@ ")
+	_, after, _ := strings.Cut(model, "@ ")
 	digits, isGHz := strings.CutSuffix(after, "GHz")
 	ghz, err := strconv.ParseFloat(digits, 64)
-	if !ok || !isGHz || err != nil || !sensibleMHz(ghz*1000) {
+	if !isGHz || err != nil {
 		return 0
 	}
 	return ghz * 1000
 }
 
-// deviceTreeMHz reads clock-frequency of the first CPU in the device tree, a
-// big-endian number of hertz; 0 if it is not there.
-func deviceTreeMHz(root fs.FS) (mhz float64, file string) {
-	const dir = "sys/firmware/devicetree/base/cpus"
-	file = fmt.Sprintf("%s/cpu@0/clock-frequency", dir)
-	b, err := process.ReadFile(root, file)
-	if err != nil {
-		return 0, ""
-	}
-	var hz uint64
+const (
+	deviceTree = "sys/firmware/devicetree/base/"
+	// deviceTreeClock is a big-endian number of hertz.
+	deviceTreeClock = deviceTree + "cpus/cpu@0/clock-frequency"
+)
+
+// deviceTreeMHz is the frequency of the first CPU in the device tree; 0 if it is
+// not there.
+func deviceTreeMHz(root fs.FS) float64 {
+	b, _ := process.ReadFile(root, deviceTreeClock)
 	switch len(b) {
 	case 4:
-		hz = uint64(binary.BigEndian.Uint32(b))
+		return float64(binary.BigEndian.Uint32(b)) / 1e6
 	case 8:
-		hz = binary.BigEndian.Uint64(b)
+		return float64(binary.BigEndian.Uint64(b)) / 1e6
 	}
-	if mhz = float64(hz) / 1e6; !sensibleMHz(mhz) {
-		return 0, ""
-	}
-	return mhz, file
+	return 0
 }

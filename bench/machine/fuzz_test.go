@@ -41,16 +41,16 @@ func FuzzCPUInfo(f *testing.F) {
 	f.Add([]byte("Processor\t: AArch64 Processor rev 4 (aarch64)\nprocessor\t: 0\nprocessor\t: 1\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU variant\t: 0x0\nCPU part\t: 0xd03\nCPU revision\t: 4\n"))
 	f.Add([]byte("processor: 8191\nbogomips: 1e400\nBogoMIPS: NaN\nCPU part: 0x1000\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		info, err := parseCPUInfo(b)
-		if (err == nil) != (len(info.processors) > 0) {
-			t.Fatalf("%d processors with error %v", len(info.processors), err)
+		processors, err := parseCPUInfo(string(b))
+		if (err == nil) != (len(processors) > 0) {
+			t.Fatalf("%d processors with error %v", len(processors), err)
 		}
-		for _, p := range info.processors {
+		for _, p := range processors {
 			if p.id < 0 || p.id >= maxCPUs || math.IsNaN(p.bogoMIPS) || math.IsInf(p.bogoMIPS, 0) {
 				t.Errorf("%+v", p)
 			}
-			fit(t, p.x86.model)
-			fit(t, p.x86.vendor)
+			fit(t, p.model)
+			fit(t, p.vendor)
 		}
 	})
 }
@@ -64,11 +64,9 @@ func FuzzMIDR(f *testing.F) {
 		if err != nil {
 			return
 		}
-		raw := rawProcessor{
-			"CPU implementer": m.implementerHex(), "CPU variant": m.variantHex(),
-			"CPU part": m.partHex(), "CPU revision": strings.Split(m.stepping(), "p")[1],
-		}
-		if got := raw.midr(); got == nil || *got != m {
+		f := m.fields()
+		block := cpuBlock{"CPU implementer": f.Implementer, "CPU variant": f.Variant, "CPU part": f.Part, "CPU revision": f.Revision}
+		if got := block.midr(); got == nil || *got != m {
 			t.Errorf("%s as /proc/cpuinfo has it reads %v, want %v", s, got, m)
 		}
 	})
@@ -116,7 +114,7 @@ func FuzzCgroup(f *testing.F) {
 func FuzzAuxv(f *testing.F) {
 	seed(f, "proc/self/auxv")
 	f.Fuzz(func(t *testing.T, b []byte) {
-		v, err := parseAuxv(b)
+		v, err := readAuxv(fstest.MapFS{"proc/self/auxv": {Data: b}})
 		if err != nil {
 			return
 		}
@@ -132,7 +130,7 @@ func FuzzCloudInit(f *testing.F) {
 	f.Add([]byte(`{"ds":{"meta-data":{"instance-type":"c6g.large"}}}`))
 	f.Add([]byte(`{"ds":{"shape":3}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		name, _, err := parseCloudInit(b)
+		name, _, err := cloudInitInstance(fstest.MapFS{cloudInitData: {Data: b}})
 		fit(t, name)
 		if (err == nil) != (name != "") {
 			t.Errorf("%q, %v", name, err)
@@ -156,7 +154,7 @@ func FuzzDetect(f *testing.F) {
 	f.Fuzz(func(t *testing.T, i int, a []byte, j int, b []byte) {
 		n := len(names)
 		root := fstest.MapFS{names[((i%n)+n)%n]: {Data: a}, names[((j%n)+n)%n]: {Data: b}}
-		m, evidence := Detect(root, Options{Live: &Live{Arch: "arm64", PageSize: 4096}})
+		m, evidence := Detect(root, &Live{Arch: "arm64", PageSize: 4096})
 		texts := []string{
 			m.CPU.Vendor, m.CPU.Core, m.CPU.Product, m.Cloud, m.Instance, m.Arch, m.Kernel, m.OS, m.Hypervisor, m.Container, m.EmulatedWhy,
 		}
@@ -186,11 +184,9 @@ func FuzzFrequency(f *testing.F) {
 	f.Add("@ NaNGHz", []byte{1, 2, 3, 4, 5, 6, 7, 8})
 	f.Fuzz(func(t *testing.T, model string, b []byte) {
 		root := fstest.MapFS{"sys/firmware/devicetree/base/cpus/cpu@0/clock-frequency": {Data: b}}
-		tree, _ := deviceTreeMHz(root)
-		for _, mhz := range []float64{modelMHz(model), tree} {
-			if mhz != 0 && !sensibleMHz(mhz) {
-				t.Errorf("%v MHz", mhz)
-			}
+		d := &detector{root: root, first: processor{model: model}}
+		if mhz, by, err := d.claimedMHz(0); (err == nil) != sensibleMHz(mhz) || (err == nil) != (by != "") {
+			t.Errorf("%v MHz by %q, %v", mhz, by, err)
 		}
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"armrepro/proxycheck/process"
@@ -30,6 +29,19 @@ type coreKinds struct {
 	err    error
 }
 
+// first is the strongest kind's register; 0 if there is none.
+func (c coreKinds) first() midr {
+	if len(c.kinds) == 0 {
+		return 0
+	}
+	return c.kinds[0].midr
+}
+
+// beside adds doubts to the reason for a conclusion.
+func (c coreKinds) beside(why string) string {
+	return strings.Join(append([]string{why}, c.doubts...), "; ")
+}
+
 // maxKinds is more than any machine has.
 const maxKinds = 16
 
@@ -39,64 +51,67 @@ const register = "regs/identification/midr_el1"
 // /proc/cpuinfo, else in the register of the core that this program runs on.
 func (d *detector) readKinds() coreKinds {
 	if d.wsl == wsl1 {
-		return coreKinds{err: errWSL1}
-	}
-	ids := d.online
-	if len(ids) == 0 {
-		ids = []int{0}
+		return coreKinds{err: errors.New("under WSL1 proc/cpuinfo is made up")}
 	}
 	listed := map[int]midr{}
-	for _, p := range d.info.processors {
+	for _, p := range d.processors {
 		if p.midr != nil {
 			listed[p.id] = *p.midr
 		}
 	}
-	cpus, doubts, first := d.readRegisters(ids, listed)
+	cpus, doubts, err := d.readRegisters(listed)
 	inSysfs := len(cpus) > 0
 	if !inSysfs {
-		cpus, doubts = listed, damaged(first)
+		cpus = listed
+		// Old kernels do not have the file.
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			doubts = []string{process.Reason(err)}
+		}
 	}
-	kinds := d.groupKinds(cpus)
+	c := coreKinds{kinds: d.groupKinds(cpus), source: "proc/cpuinfo", doubts: doubts}
 	switch {
-	case len(kinds) > maxKinds:
-		return coreKinds{err: fmt.Errorf("the registers MIDR_EL1 make no sense: %d kinds of core", len(kinds))}
-	case len(kinds) > 0 && inSysfs:
-		return coreKinds{kinds: kinds, source: cpuPath(kinds[0].cpus[0], register), doubts: doubts}
-	case len(kinds) > 0:
-		return coreKinds{kinds: kinds, source: "proc/cpuinfo", doubts: doubts}
+	case len(c.kinds) > maxKinds:
+		return coreKinds{err: fmt.Errorf("the registers MIDR_EL1 make no sense: %d kinds of core", len(c.kinds))}
+	case inSysfs:
+		c.source = process.CPUPath(c.kinds[0].cpus[0], register)
+	case len(c.kinds) > 0:
 	case d.live != nil && d.live.MIDR != 0:
-		return coreKinds{kinds: []kind{{midr: decodeMIDR(d.live.MIDR)}}, source: "the register MIDR_EL1", doubts: damaged(first)}
+		c.kinds, c.source = []kind{{midr: midrOf(d.live.MIDR)}}, "the register MIDR_EL1"
+	default:
+		c.err = err
 	}
-	return coreKinds{err: first}
+	return c
 }
 
-// readRegisters reads the MIDR of each CPU in sysfs. A CPU that has none there is
-// what /proc/cpuinfo lists it as. The error is the first one met.
-func (d *detector) readRegisters(ids []int, listed map[int]midr) (cpus map[int]midr, doubts []string, first error) {
+// readRegisters reads the MIDR of each CPU in sysfs; it returns none if no CPU has
+// one there. Of several, a CPU that has none is what /proc/cpuinfo lists it as. The
+// error is the first one met.
+func (d *detector) readRegisters(listed map[int]midr) (cpus map[int]midr, doubts []string, first error) {
+	ids := d.online
+	if len(ids) == 0 {
+		ids = []int{0}
+	}
 	cpus = map[int]midr{}
+	found := false
 	var without, differing []int
 	for _, id := range ids {
-		m, err := sysfsMIDR(d.root, cpuPath(id, register))
+		m, err := readRegister(d.root, process.CPUPath(id, register))
 		was, isListed := listed[id]
 		switch {
 		case err == nil:
-			cpus[id] = m
+			cpus[id], found = m, true
 			if isListed && was != m {
 				differing = append(differing, id)
 			}
-			continue
-		case !isListed:
+		case isListed:
+			cpus[id] = was
+		default:
 			without = append(without, id)
 		}
 		first = cmp.Or(first, err)
 	}
-	if len(cpus) == 0 {
-		return cpus, nil, first
-	}
-	for _, id := range ids {
-		if _, ok := cpus[id]; !ok && !slices.Contains(without, id) {
-			cpus[id] = listed[id]
-		}
+	if !found {
+		return nil, nil, first
 	}
 	if first != nil {
 		doubts = append(doubts, process.Reason(first))
@@ -110,30 +125,16 @@ func (d *detector) readRegisters(ids []int, listed map[int]midr) (cpus map[int]m
 	return cpus, doubts, first
 }
 
-func sysfsMIDR(root fs.FS, file string) (midr, error) {
+func readRegister(root fs.FS, file string) (midr, error) {
 	line, err := process.ReadLine(root, file)
 	if err != nil {
-		return midr{}, err
+		return 0, err
 	}
 	m, err := parseMIDR(line)
 	if err != nil {
-		return midr{}, fmt.Errorf("%s: %w", file, err)
+		return 0, fmt.Errorf("%s: %w", file, err)
 	}
 	return m, nil
-}
-
-// damaged says what is wrong with a file that is there: old kernels do not have
-// it.
-func damaged(err error) []string {
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return []string{process.Reason(err)}
-}
-
-// beside adds doubts to the reason for a conclusion.
-func (c coreKinds) beside(why string) string {
-	return strings.Join(append([]string{why}, c.doubts...), "; ")
 }
 
 // groupKinds sorts cores by kind. The strongest is the one with the largest
@@ -144,11 +145,7 @@ func (d *detector) groupKinds(cpus map[int]midr) []kind {
 		i := slices.IndexFunc(kinds, func(k kind) bool { return k.midr == cpus[id] })
 		if i < 0 {
 			i = len(kinds)
-			capacity, err := process.ReadUint(d.root, cpuPath(id, "cpu_capacity"))
-			if err != nil || capacity > 1024 {
-				capacity = 0
-			}
-			kinds = append(kinds, kind{midr: cpus[id], capacity: int(capacity)})
+			kinds = append(kinds, kind{midr: cpus[id], capacity: capacity(d.root, id)})
 		}
 		kinds[i].cpus = append(kinds[i].cpus, id)
 	}
@@ -158,42 +155,25 @@ func (d *detector) groupKinds(cpus map[int]midr) []kind {
 	return kinds
 }
 
-// explainKinds gives the evidence of several kinds.
-func (d *detector) explainKinds() {
-	if len(d.cores.kinds) < 2 {
+// findKinds lists the kinds if there are several.
+func (d *detector) findKinds() {
+	kinds := d.cores.kinds
+	if len(kinds) < 2 {
 		return
 	}
 	var names []string
-	for _, k := range d.cores.kinds {
-		names = append(names, fmt.Sprintf("%s on CPUs %s", coreOrIDs(coreName(k.midr), k.midr.implementerHex(), k.midr.partHex()), process.FormatCPUList(k.cpus)))
-	}
-	source := "proc/cpuinfo"
-	if d.cores.source != source {
-		source = cpuDir + "/cpu*/" + register
-	}
-	why := source + "; the most numerous first, since nothing tells which is the strongest"
-	if d.cores.kinds[0].capacity > 0 {
-		why = source + "; the strongest first, by cpu_capacity"
-	}
-	d.because("cpu.kinds", strings.Join(names, ", "), "%s", why)
-}
-
-// describeKinds lists the kinds if there are several.
-func describeKinds(kinds []kind) []Kind {
-	if len(kinds) < 2 {
-		return nil
-	}
-	var list []Kind
 	for _, k := range kinds {
-		list = append(list, Kind{
-			Implementer: k.midr.implementerHex(),
-			Part:        k.midr.partHex(),
-			Variant:     k.midr.variantHex(),
-			Revision:    strconv.Itoa(int(k.midr.revision)),
-			Core:        coreName(k.midr),
-			CPUs:        process.FormatCPUList(k.cpus),
-			Count:       len(k.cpus),
-		})
+		public := Kind{MIDR: k.midr.fields(), Core: coreName(k.midr), CPUs: process.FormatCPUList(k.cpus), Count: len(k.cpus)}
+		d.m.CPU.Kinds = append(d.m.CPU.Kinds, public)
+		names = append(names, public.CoreName()+" on CPUs "+public.CPUs)
 	}
-	return list
+	source := d.cores.source
+	if source != "proc/cpuinfo" {
+		source = process.CPUDir + "/cpu*/" + register
+	}
+	order := "; the most numerous first, since nothing tells which is the strongest"
+	if kinds[0].capacity > 0 {
+		order = "; the strongest first, by cpu_capacity"
+	}
+	d.conclude("cpu.kinds", strings.Join(names, ", "), source+order, nil)
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // LiveFacts asks the running system for what its files do not tell.
-func LiveFacts() *Live {
-	l := &Live{Arch: runtime.GOARCH, PageSize: os.Getpagesize()}
+func LiveFacts(calibrate bool) *Live {
+	l := &Live{Arch: runtime.GOARCH, PageSize: os.Getpagesize(), Calibrate: calibrate}
 	cpuFacts(l)
 	return l
 }

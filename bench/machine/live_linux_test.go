@@ -10,7 +10,7 @@ var live = os.DirFS("/")
 
 func TestDetectLive(t *testing.T) {
 	t.Parallel()
-	m, evidence := Detect(live, Options{Live: LiveFacts()})
+	m, evidence := Detect(live, LiveFacts(false))
 	if m.Kernel == "" || m.Cores < 1 || m.MemoryBytes < 1<<26 || m.PageSize != os.Getpagesize() {
 		t.Errorf("Detect = %+v", m)
 	}
@@ -21,7 +21,7 @@ func TestDetectLive(t *testing.T) {
 
 func BenchmarkDetect(b *testing.B) {
 	for b.Loop() {
-		Detect(live, Options{Live: LiveFacts()})
+		Detect(live, LiveFacts(false))
 	}
 }
 

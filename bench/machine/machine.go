@@ -47,14 +47,18 @@ type Machine struct {
 	Mitigations map[string]string `json:"mitigations,omitempty"`
 }
 
-// CPU identifies the processor. Implementer, Part, Variant and Revision are
-// the fields of MIDR_EL1 as /proc/cpuinfo prints them; they are empty on
+// MIDR is the fields of MIDR_EL1 as /proc/cpuinfo prints them; they are empty on
 // other architectures than Arm's.
-type CPU struct {
+type MIDR struct {
 	Implementer string `json:"implementer"`
 	Part        string `json:"part"`
 	Variant     string `json:"variant"`
 	Revision    string `json:"revision"`
+}
+
+// CPU identifies the processor.
+type CPU struct {
+	MIDR
 	// Vendor is the company behind the core, such as Arm, Ampere or Intel.
 	Vendor string `json:"vendor,omitempty"`
 	// Core is the core's name, such as Neoverse N1 or Zen 3.
@@ -82,11 +86,8 @@ type CPU struct {
 
 // Kind is one kind of core of several in a machine.
 type Kind struct {
-	Implementer string `json:"implementer"`
-	Part        string `json:"part"`
-	Variant     string `json:"variant"`
-	Revision    string `json:"revision"`
-	Core        string `json:"core"`
+	MIDR
+	Core string `json:"core"`
 	// CPUs lists the logical CPUs of this kind in the kernel's format.
 	CPUs  string `json:"cpus"`
 	Count int    `json:"count"`

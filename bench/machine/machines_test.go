@@ -85,7 +85,7 @@ func TestDetectRecordedMachines(t *testing.T) {
 	for _, tt := range machines {
 		t.Run(tt.tree, func(t *testing.T) {
 			t.Parallel()
-			m, evidence := Detect(os.DirFS(tree(tt.tree)), Options{})
+			m, evidence := Detect(os.DirFS(tree(tt.tree)), nil)
 			for _, f := range []struct{ name, got, want string }{
 				{"core", m.CPU.Core, tt.core},
 				{"product", m.CPU.Product, tt.product},
@@ -169,7 +169,7 @@ func TestEveryMachineAndProductIsTested(t *testing.T) {
 func TestNoSerialsOrInstanceIDs(t *testing.T) {
 	t.Parallel()
 	for _, tt := range machines {
-		m, evidence := Detect(os.DirFS(tree(tt.tree)), Options{})
+		m, evidence := Detect(os.DirFS(tree(tt.tree)), nil)
 		b, err := json.Marshal([]any{m, evidence})
 		if err != nil {
 			t.Fatal(err)
@@ -185,7 +185,7 @@ func TestNoSerialsOrInstanceIDs(t *testing.T) {
 func TestEveryConclusionHasEvidence(t *testing.T) {
 	t.Parallel()
 	for _, tt := range machines {
-		_, evidence := Detect(os.DirFS(tree(tt.tree)), Options{})
+		_, evidence := Detect(os.DirFS(tree(tt.tree)), nil)
 		var fields []string
 		for _, e := range evidence {
 			if e.Why == "" {

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -36,46 +37,46 @@ func (m Machine) Mitigated() string {
 // flawName matches the names of the kernel's files.
 var flawName = regexp.MustCompile(`^[a-z0-9_]{1,40}$`)
 
-// findMitigations reads what the kernel does about the CPU's flaws, which
-// costs a gateway up to a fifth of its speed.
-func (d *detector) findMitigations() {
-	const field, dir = "mitigations", cpuDir + "/vulnerabilities"
-	const most, mostUnread, maxState = 256, 3, 512
+// mitigations reads what the kernel does about the CPU's flaws, which costs a
+// gateway up to a fifth of its speed.
+func (d *detector) mitigations() (states map[string]string, why string, err error) {
+	const dir, most, mostUnread = process.CPUDir + "/vulnerabilities", 256, 3
 	entries, err := fs.ReadDir(d.root, dir)
-	if d.hostsFacts() {
-		err = errHosts
+	if err = cmp.Or(d.hosts, err); err != nil {
+		return nil, "", err
 	}
-	if err != nil {
-		d.because(field, "", "%s", process.Reason(err))
-		return
-	}
-	states := map[string]string{}
+	states = map[string]string{}
 	var unread []string
 	unaffected := 0
 	for _, e := range entries[:min(len(entries), most)] {
-		name := path.Join(dir, e.Name())
-		line, err := process.ReadLine(d.root, name)
-		if len(line) > maxState {
-			err = &fs.PathError{Op: "read", Path: name, Err: process.Defect("larger than the kernel writes it")}
-		}
-		if err == nil && (!flawName.MatchString(e.Name()) || identifying.MatchString(line)) {
-			err = fmt.Errorf("a file in %s has another form than the kernel's", dir)
-		}
+		state, err := readFlaw(d.root, dir, e.Name())
 		switch {
 		case err != nil && len(unread) >= mostUnread:
 		case err != nil:
 			unread = append(unread, process.Reason(err))
-		case line == "Not affected":
+		case state == "Not affected":
 			unaffected++
 		default:
-			states[e.Name()] = line
+			states[e.Name()] = state
 		}
 	}
 	if len(states)+unaffected == 0 {
-		d.because(field, "", "%s", cmp.Or(strings.Join(unread, "; "), dir+" is empty"))
-		return
+		return nil, "", errors.New(cmp.Or(strings.Join(unread, "; "), dir+" is empty"))
 	}
-	d.m.Mitigations = states
-	why := fmt.Sprintf("%s; of %d flaws there this CPU does not have %d", dir, len(entries), unaffected)
-	d.because(field, d.m.Mitigated(), "%s", strings.Join(append([]string{why}, unread...), "; "))
+	why = fmt.Sprintf("%s; of %d flaws there this CPU does not have %d", dir, len(entries), unaffected)
+	return states, strings.Join(append([]string{why}, unread...), "; "), nil
+}
+
+// readFlaw reads what the kernel does about one flaw.
+func readFlaw(root fs.FS, dir, name string) (string, error) {
+	const maxState = 512
+	file := path.Join(dir, name)
+	line, err := process.ReadLine(root, file)
+	switch {
+	case len(line) > maxState:
+		err = &fs.PathError{Op: "read", Path: file, Err: process.Defect("larger than the kernel writes it")}
+	case err == nil && (!flawName.MatchString(name) || identifying.MatchString(line)):
+		err = fmt.Errorf("a file in %s has another form than the kernel's", dir)
+	}
+	return line, err
 }

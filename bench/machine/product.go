@@ -9,13 +9,13 @@ import (
 	"armrepro/proxycheck/process"
 )
 
-// findProduct names what a chip with this core is sold as: by what the firmware
+// product names what a chip with this core is sold as: by what the firmware
 // calls it, and by what fits core, timer and cloud. Where that leaves several or
 // contradicts itself, it names them all.
-func (d *detector) findProduct(m midr) (name, why string) {
-	c := chip{midr: m, bogoMIPS: d.bogoMIPS(), cloud: d.m.Cloud, cloudKnown: d.dmiErr == nil}
-	facts := c.facts()
-	fitting, unsure := d.fittingAll(c)
+func (d *detector) product(m midr) (name, why string) {
+	const unknown = " fits no product in the table"
+	facts := d.facts(m)
+	fitting, unsure := d.fitting()
 	named, source := d.firmwareProducts(m)
 	switch {
 	case len(named) > 1:
@@ -23,59 +23,79 @@ func (d *detector) findProduct(m midr) (name, why string) {
 	case len(named) == 1 && (slices.Contains(fitting, named[0]) || strings.HasPrefix(named[0], kunpeng)):
 		return named[0], source
 	case len(named) == 1 && len(fitting) == 0:
-		return named[0], source + "; " + facts + " fits no product in the table"
+		return named[0], source + "; " + facts + unknown
 	case len(named) == 1:
 		return alternatives(append(named, fitting...)), source + ", but " + facts + " fits " + alternatives(fitting)
 	case unsure:
 		return "", fmt.Sprintf("%s may be %s, but the cloud is unknown: %s", facts, fitting[0], process.Reason(d.dmiErr))
+	case len(fitting) == 1:
+		return fitting[0], facts + " fits this one only"
+	case len(fitting) > 0 && d.smbiosErr != nil:
+		return alternatives(fitting), facts + " fits them alike; " + process.Reason(d.smbiosErr)
 	case len(fitting) > 0:
-		return alternatives(fitting), facts + fits(len(fitting), d.smbiosErr)
+		return alternatives(fitting), facts + " fits them alike"
 	}
 	// A chip that is newer than the table, by the firmware's own name.
 	if names := firmwareNames(d.smbios); len(names) > 0 {
-		return alternatives(names), "the SMBIOS processor version; " + facts + " fits no product in the table"
+		return alternatives(names), "the SMBIOS processor version; " + facts + unknown
 	}
-	if name := chipName(d.info.first().x86.model); name != "" {
-		return name, "model name in proc/cpuinfo; " + facts + " fits no product in the table"
+	if name := chipName(d.first.model); name != "" {
+		return name, "model name in proc/cpuinfo; " + facts + unknown
 	}
-	return "", facts + " fits no product in the table"
+	return "", facts + unknown
 }
 
-// fittingAll is fittingProducts for a machine of several kinds of core: the
-// products that all of them fit.
-func (d *detector) fittingAll(c chip) (names []string, unsure bool) {
-	names, unsure = fittingProducts(c)
-	for _, k := range d.cores.kinds {
-		other := c
-		other.midr = k.midr
-		alike, _ := fittingProducts(other)
+// facts words what products are told apart by.
+func (d *detector) facts(m midr) string {
+	facts := m.stepping()
+	if timer := d.bogoMIPS(); timer != 0 {
+		facts += fmt.Sprintf(" with BogoMIPS %.2f", timer)
+	}
+	if d.m.Cloud != "" {
+		facts += " on " + d.m.Cloud
+	}
+	return facts
+}
+
+// fitting lists the names of the products that all kinds of core fit. Unsure says
+// that one alone does, and is no more than possible: it is found in one cloud only,
+// and which cloud this is is unknown, and other chips may have such a core and such a
+// timer.
+func (d *detector) fitting() (names []string, unsure bool) {
+	for i, k := range d.cores.kinds {
+		alike, possible := d.fittingCore(k.midr)
+		if i == 0 {
+			names, unsure = alike, possible
+		}
 		names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(alike, name) })
 	}
 	return names, unsure && len(names) == 1
 }
 
-// facts words what products are told apart by.
-func (c chip) facts() string {
-	facts := c.midr.stepping()
-	if c.bogoMIPS != 0 {
-		facts += fmt.Sprintf(" with BogoMIPS %.2f", c.bogoMIPS)
+func (d *detector) fittingCore(m midr) (names []string, unsure bool) {
+	own := func(timer float64) bool { return sameBogoMIPS(timer, d.bogoMIPS()) }
+	for _, p := range products {
+		if d.fits(p, m) && !slices.Contains(names, p.name) {
+			names = append(names, p.name)
+			unsure = p.cloud != "" && d.dmiErr != nil && !slices.ContainsFunc(ownTimers, own)
+		}
 	}
-	if c.cloud != "" {
-		facts += " on " + c.cloud
+	if _, of, ok := strings.Cut(coreName(m), " ("); ok {
+		names = append(names, appleName+strings.TrimSuffix(of, ")"))
 	}
-	return facts
+	return names, unsure && len(names) == 1
 }
 
-// fits says how far the evidence goes.
-func fits(n int, smbiosErr error) string {
-	if n == 1 {
-		return " fits this one only"
-	}
-	why := " fits them alike"
-	if smbiosErr != nil {
-		why += "; " + process.Reason(smbiosErr)
-	}
-	return why
+// fits says whether nothing that is known about the chip speaks against p.
+func (d *detector) fits(p product, m midr) bool {
+	timer := d.bogoMIPS()
+	// Without a core and a timer nothing is left to tell it by.
+	told := p.part != 0 || p.implementer != 0 && p.implementer != 0x41
+	return p.hasCore(m) &&
+		(p.stepping == "" || p.stepping == m.stepping()) &&
+		(p.bogoMIPS == 0 || timer == 0 && told || sameBogoMIPS(p.bogoMIPS, timer)) &&
+		(d.m.Cloud != ownCloud || p.cloud == ownCloud) &&
+		(p.cloud == "" || d.dmiErr != nil || p.cloud == d.m.Cloud)
 }
 
 // firmwareProducts lists the products with this core that the firmware names, and
@@ -99,7 +119,7 @@ func (d *detector) firmwareProducts(m midr) (names []string, source string) {
 		look("SMBIOS processor version", p.version)
 	}
 	look("DMI product_family", d.dmi["product_family"])
-	look("model name in proc/cpuinfo", d.info.first().x86.model)
+	look("model name in proc/cpuinfo", d.first.model)
 	return names, strings.Join(sources, ", ")
 }
 
@@ -151,4 +171,46 @@ func chipName(text string) string {
 		return ""
 	}
 	return name
+}
+
+// markedProduct is the product with this core that text, as the firmware wrote
+// it, names, and the mark it has; empty if there is none. Of several the longest mark counts, since
+// Altra is part of Altra Max.
+func markedProduct(m midr, text string) (name, mark string) {
+	// Trade marks stand between the words: Ampere(R) Altra(R) Max.
+	text = productName(text)
+	var found product
+	for _, p := range products {
+		if p.hasCore(m) && len(p.mark) > len(found.mark) && strings.Contains(text, p.mark) {
+			found = p
+		}
+	}
+	if full := text[strings.Index(text, found.mark):]; found.mark == kunpeng && full != kunpeng && !hasNumber(full) {
+		return full, full
+	}
+	return found.name, found.mark
+}
+
+// alternatives joins names with "or", without repeating the words that all
+// begin with: Ampere Altra or Altra Max.
+func alternatives(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	first := strings.Fields(names[0])
+	shared := len(first) - 1
+	for _, name := range names[1:] {
+		words := strings.Fields(name)
+		n := 0
+		for n < shared && n < len(words)-1 && words[n] == first[n] {
+			n++
+		}
+		shared = n
+	}
+	short := []string{names[0]}
+	for _, name := range names[1:] {
+		short = append(short, strings.Join(strings.Fields(name)[shared:], " "))
+	}
+	last := len(short) - 1
+	return strings.Join(short[:last], ", ") + " or " + short[last]
 }

@@ -1,10 +1,6 @@
 package machine
 
-import (
-	"math"
-	"slices"
-	"strings"
-)
+import "math"
 
 // product is a row of the table of chips: it fits a machine if nothing that
 // both of them tell disagrees.
@@ -26,11 +22,14 @@ type product struct {
 	mark string
 }
 
-// kunpeng is the mark of a line of chips.
-const kunpeng = "Kunpeng"
-
-// appleName is what the names of Apple's products begin with.
-const appleName = "Apple "
+const (
+	// kunpeng is the mark of a line of chips.
+	kunpeng = "Kunpeng"
+	// appleName is what the names of Apple's products begin with.
+	appleName = "Apple "
+	// ownCloud is the cloud that rents no Arm chips but its own.
+	ownCloud = "AWS"
+)
 
 var products = []product{
 	{"Graviton1", 0x41, 0xd08, "r0p3", 166.66, "AWS", "Graviton"},
@@ -64,112 +63,11 @@ var products = []product{
 	{"Apple silicon", 0x00, 0x000, "", 48, "", "Apple silicon"},
 }
 
-// chip is what is known about a processor to find its product by.
-type chip struct {
-	midr midr
-	// bogoMIPS is 0 if unknown.
-	bogoMIPS float64
-	// cloud is empty outside the known ones; cloudKnown is false where
-	// nothing could be read about it.
-	cloud      string
-	cloudKnown bool
-}
-
 // ownTimers are the values of BogoMIPS that no other chip's timer has. The
 // others are common: the architecture prescribes 2000 from Armv8.6 on.
 var ownTimers = []float64{166.66, 243.75, 2100}
 
-// ownCloud is the cloud that rents no Arm chips but its own.
-const ownCloud = "AWS"
-
-// fits says whether nothing that is known about the chip speaks against p.
-func (p product) fits(c chip) bool {
-	return p.hasCore(c.midr) &&
-		(p.stepping == "" || p.stepping == c.midr.stepping()) &&
-		p.fitsTimer(c) &&
-		(c.cloud != ownCloud || p.cloud == ownCloud) &&
-		(p.cloud == "" || !c.cloudKnown || p.cloud == c.cloud)
-}
-
-func (p product) fitsTimer(c chip) bool {
-	if p.bogoMIPS == 0 {
-		return true
-	}
-	if c.bogoMIPS == 0 {
-		// Without a core and a timer nothing is left to tell it by.
-		return p.part != 0 || p.implementer != 0 && p.implementer != 0x41
-	}
-	return sameBogoMIPS(p.bogoMIPS, c.bogoMIPS)
-}
-
-// needsCloud says that p is the chip only if the machine is in p's cloud, which
-// nothing tells: other chips may have such a core and such a timer.
-func (p product) needsCloud(c chip) bool {
-	own := func(timer float64) bool { return sameBogoMIPS(timer, c.bogoMIPS) }
-	return p.cloud != "" && !c.cloudKnown && !slices.ContainsFunc(ownTimers, own)
-}
-
-func (p product) hasCore(m midr) bool {
-	return p.implementer == m.implementer && p.part == m.part
-}
+func (p product) hasCore(m midr) bool { return part{p.implementer, p.part} == m.part() }
 
 // sameBogoMIPS allows for what the kernel cuts off after two digits.
 func sameBogoMIPS(a, b float64) bool { return math.Abs(a-b) < 0.015 }
-
-// fittingProducts lists the names of all products that fit. Unsure says that one
-// alone does, and is no more than possible: it is found in one cloud only, and
-// which cloud this is is unknown.
-func fittingProducts(c chip) (names []string, unsure bool) {
-	for _, p := range products {
-		if p.fits(c) && !slices.Contains(names, p.name) {
-			names = append(names, p.name)
-			unsure = p.needsCloud(c)
-		}
-	}
-	if _, of, ok := strings.Cut(coreName(c.midr), " ("); ok {
-		names = append(names, appleName+strings.TrimSuffix(of, ")"))
-	}
-	return names, unsure && len(names) == 1
-}
-
-// markedProduct is the product with this core that text, as the firmware wrote
-// it, names, and the mark it has; empty if there is none. Of several the longest mark counts, since
-// Altra is part of Altra Max.
-func markedProduct(m midr, text string) (name, mark string) {
-	// Trade marks stand between the words: Ampere(R) Altra(R) Max.
-	text = productName(text)
-	var found product
-	for _, p := range products {
-		if p.hasCore(m) && len(p.mark) > len(found.mark) && strings.Contains(text, p.mark) {
-			found = p
-		}
-	}
-	if full := text[strings.Index(text, found.mark):]; found.mark == kunpeng && full != kunpeng && !hasNumber(full) {
-		return full, full
-	}
-	return found.name, found.mark
-}
-
-// alternatives joins names with "or", without repeating the words that all
-// begin with: Ampere Altra or Altra Max.
-func alternatives(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	first := strings.Fields(names[0])
-	shared := len(first) - 1
-	for _, name := range names[1:] {
-		words := strings.Fields(name)
-		n := 0
-		for n < shared && n < len(words)-1 && words[n] == first[n] {
-			n++
-		}
-		shared = n
-	}
-	short := []string{names[0]}
-	for _, name := range names[1:] {
-		short = append(short, strings.Join(strings.Fields(name)[shared:], " "))
-	}
-	last := len(short) - 1
-	return strings.Join(short[:last], ", ") + " or " + short[last]
-}

@@ -13,8 +13,8 @@ import (
 // serial number and the asset tag beside it are not read.
 type smbiosProcessor struct {
 	manufacturer, version string
-	// maxMHz and currentMHz are 0 if unknown.
-	maxMHz, currentMHz int
+	// currentMHz is 0 if unknown.
+	currentMHz int
 }
 
 // smbiosTable is readable by root only.
@@ -40,21 +40,17 @@ func parseSMBIOS(b []byte) ([]smbiosProcessor, error) {
 	var found []smbiosProcessor
 	for len(b) >= header && len(found) < maxSockets {
 		kind, length := b[0], int(b[1])
-		if length < header || length > len(b) {
-			return found, errDamagedSMBIOS
-		}
-		formatted, rest := b[:length], b[length:]
-		end := bytes.Index(rest, []byte{0, 0})
-		if end < 0 {
-			return found, errDamagedSMBIOS
+		texts, rest, ended := bytes.Cut(b[min(length, len(b)):], []byte{0, 0})
+		if length < header || !ended {
+			return found, errors.New("the SMBIOS table is cut off or damaged")
 		}
 		if kind == processor {
-			found = append(found, decodeProcessor(formatted, rest[:end]))
+			found = append(found, decodeProcessor(b[:length], bytes.Split(texts, []byte{0})))
 		}
 		if kind == endOfTable {
 			break
 		}
-		b = rest[end+2:]
+		b = rest
 	}
 	if len(found) == 0 {
 		return nil, errors.New("the SMBIOS table has no processor")
@@ -62,32 +58,17 @@ func parseSMBIOS(b []byte) ([]smbiosProcessor, error) {
 	return found, nil
 }
 
-var errDamagedSMBIOS = errors.New("the SMBIOS table is cut off or damaged")
-
-func decodeProcessor(formatted, texts []byte) smbiosProcessor {
-	const manufacturer, version, maxSpeed, currentSpeed = 0x07, 0x10, 0x14, 0x16
-	strings := bytes.Split(texts, []byte{0})
+func decodeProcessor(formatted []byte, texts [][]byte) smbiosProcessor {
+	const manufacturer, version, currentSpeed = 0x07, 0x10, 0x16
+	// Older versions have shorter structures: what is missing is 0, unknown.
+	const longest = 256
+	at := append(formatted[:len(formatted):len(formatted)], make([]byte, longest)...)
 	text := func(offset int) string {
-		if offset >= len(formatted) {
-			return ""
-		}
 		// Strings count from 1; 0 means none.
-		n := int(formatted[offset])
-		if n == 0 || n > len(strings) {
-			return ""
+		if n := int(at[offset]); n > 0 && n <= len(texts) {
+			return process.Clean(string(texts[n-1]))
 		}
-		return process.Clean(string(strings[n-1]))
+		return ""
 	}
-	word := func(offset int) int {
-		if offset+2 > len(formatted) {
-			return 0
-		}
-		return int(binary.LittleEndian.Uint16(formatted[offset:]))
-	}
-	return smbiosProcessor{
-		manufacturer: text(manufacturer),
-		version:      text(version),
-		maxMHz:       word(maxSpeed),
-		currentMHz:   word(currentSpeed),
-	}
+	return smbiosProcessor{text(manufacturer), text(version), int(binary.LittleEndian.Uint16(at[currentSpeed:]))}
 }

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
@@ -9,11 +10,6 @@ import (
 	"strings"
 
 	"armrepro/proxycheck/process"
-)
-
-const (
-	cpuDir  = "sys/devices/system/cpu"
-	nodeDir = "sys/devices/system/node"
 )
 
 // LogicalCPU is a CPU as the scheduler sees it: a core, or a thread of one.
@@ -31,66 +27,36 @@ type LogicalCPU struct {
 func LogicalCPUs(root fs.FS, ids []int) []LogicalCPU {
 	cpus := make([]LogicalCPU, 0, len(ids))
 	for _, id := range ids {
-		cpu := LogicalCPU{ID: id, Siblings: siblings(root, id)}
-		if len(cpu.Siblings) == 0 {
-			cpu.Siblings = []int{id}
+		siblings, err := process.ReadCPUList(root, siblingsFile(id))
+		if err != nil {
+			siblings = []int{id}
 		}
-		if n, err := process.ReadUint(root, cpuPath(id, "cpu_capacity")); err == nil && n <= 1024 {
-			cpu.Capacity = int(n)
-		}
-		cpus = append(cpus, cpu)
+		cpus = append(cpus, LogicalCPU{id, siblings, capacity(root, id)})
 	}
 	return cpus
 }
 
-// siblings lists the threads of the core of a CPU; nil if unknown.
-func siblings(root fs.FS, id int) []int {
-	line, err := process.ReadLine(root, cpuPath(id, "topology/thread_siblings_list"))
-	if err != nil {
-		return nil
-	}
-	cpus, err := process.ParseCPUList(line)
-	if err != nil {
-		return nil
-	}
-	return cpus
-}
+func siblingsFile(id int) string { return process.CPUPath(id, "topology/thread_siblings_list") }
 
-// onlineCPUs lists the CPUs that the machine has online.
-func onlineCPUs(root fs.FS) ([]int, error) { return readCPUList(root, path.Join(cpuDir, "online")) }
-
-func readCPUList(root fs.FS, name string) ([]int, error) {
-	line, err := process.ReadLine(root, name)
-	if err != nil {
-		return nil, err
+// capacity is that of a logical CPU.
+func capacity(root fs.FS, id int) int {
+	n, err := process.ReadUint(root, process.CPUPath(id, "cpu_capacity"))
+	if err != nil || n > 1024 {
+		return 0
 	}
-	cpus, err := process.ParseCPUList(line)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if len(cpus) == 0 {
-		return nil, fmt.Errorf("%s lists no CPU", name)
-	}
-	return cpus, nil
-}
-
-func cpuPath(id int, name string) string {
-	return path.Join(cpuDir, "cpu"+strconv.Itoa(id), name)
+	return int(n)
 }
 
 // readCaches lists the caches of one CPU, as far as they can be read.
 func readCaches(root fs.FS, id int) ([]Cache, error) {
-	dir := cpuPath(id, "cache")
+	dir := process.CPUPath(id, "cache")
 	entries, err := fs.ReadDir(root, dir)
 	if err != nil {
 		return nil, err
 	}
 	var caches []Cache
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), "index") {
-			continue
-		}
-		if c, err := readCache(root, path.Join(dir, e.Name())); err == nil {
+		if c, ok := readCache(root, path.Join(dir, e.Name())); ok {
 			caches = append(caches, c)
 		}
 	}
@@ -100,40 +66,18 @@ func readCaches(root fs.FS, id int) ([]Cache, error) {
 	return caches, nil
 }
 
-func readCache(root fs.FS, dir string) (Cache, error) {
+// readCache reads the folder of a cache. It is false for what is none.
+func readCache(root fs.FS, dir string) (c Cache, ok bool) {
 	level, err := process.ReadUint(root, path.Join(dir, "level"))
-	if err != nil {
-		return Cache{}, err
-	}
-	kind, err := process.ReadLine(root, path.Join(dir, "type"))
-	if err != nil {
-		return Cache{}, err
-	}
+	kind, kindErr := process.ReadLine(root, path.Join(dir, "type"))
+	size, sizeErr := process.ReadLine(root, path.Join(dir, "size"))
+	digits, isKiB := strings.CutSuffix(size, "K")
+	kib, parseErr := strconv.ParseUint(digits, 10, 32)
 	kind = strings.ToLower(kind)
-	if !slices.Contains([]string{"data", "instruction", "unified"}, kind) {
-		return Cache{}, fmt.Errorf("%s makes no sense", dir)
+	if cmp.Or(err, kindErr, sizeErr, parseErr) != nil || level < 1 || level > 5 || !isKiB || kib == 0 ||
+		!slices.Contains([]string{"data", "instruction", "unified"}, kind) {
+		return Cache{}, false
 	}
-	size, err := process.ReadLine(root, path.Join(dir, "size"))
-	if err != nil {
-		return Cache{}, err
-	}
-	bytes, err := cacheSize(size)
-	if err != nil || level < 1 || level > 5 {
-		return Cache{}, fmt.Errorf("%s makes no sense", dir)
-	}
-	c := Cache{Level: int(level), Type: kind, SizeBytes: bytes}
-	if shared, err := readCPUList(root, path.Join(dir, "shared_cpu_list")); err == nil {
-		c.SharedBy = len(shared)
-	}
-	return c, nil
-}
-
-// cacheSize parses the size of a cache as sysfs has it: 64K.
-func cacheSize(s string) (uint64, error) {
-	digits, ok := strings.CutSuffix(s, "K")
-	n, err := strconv.ParseUint(digits, 10, 32)
-	if err != nil || !ok || n == 0 {
-		return 0, fmt.Errorf("parse cache size %.40q: want a number and K", s)
-	}
-	return n << 10, nil
+	shared, _ := process.ReadCPUList(root, path.Join(dir, "shared_cpu_list"))
+	return Cache{int(level), kind, kib << 10, len(shared)}, true
 }

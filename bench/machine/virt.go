@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,15 +10,9 @@ import (
 	"armrepro/proxycheck/process"
 )
 
-// virtMark is a row of the table of hypervisors: a DMI file and what its value
-// begins with there.
-type virtMark struct {
-	name, file, prefix string
-}
-
-// virtMarks are in order: the first that fits counts. systemd's detect-virt
-// knows the same ones.
-var virtMarks = []virtMark{
+// virtMarks are what values begin with, in order: the first that fits counts.
+// systemd's detect-virt knows the same ones.
+var virtMarks = []mark{
 	{"KVM", "product_name", "KVM"},
 	{"KVM", "sys_vendor", "Amazon EC2"},
 	{"KVM", "product_name", "Google Compute Engine"},
@@ -53,58 +46,50 @@ var hypervisorIDs = map[string]string{
 	" lrpepyh  vr": "Parallels",
 }
 
-// findHypervisor names what the machine runs under; none on bare metal, empty
-// if unknown.
-func (d *detector) findHypervisor() (name, why string) {
-	if d.live != nil && d.live.HypervisorID != "" {
-		if name := hypervisorIDs[d.live.HypervisorID]; name != "" {
-			return name, fmt.Sprintf("CPUID shows %q", process.Clean(d.live.HypervisorID))
-		}
+// hypervisor names what the machine runs under; none on bare metal.
+func (d *detector) hypervisor() (name, why string, err error) {
+	product := d.dmi["product_name"]
+	// Emulators of user mode show the flags of another CPU.
+	isX86 := d.m.Arch == "amd64" && d.first.vendor != "" && !d.m.Emulated
+	xen, _ := process.ReadLine(d.root, "sys/hypervisor/type")
+	firmware := slices.IndexFunc(virtMarks, func(m mark) bool { return strings.HasPrefix(d.dmi[m.file], m.value) })
+	tree, treeWhy := deviceTreeHypervisor(d.root)
+	switch {
+	case d.live != nil && hypervisorIDs[d.live.HypervisorID] != "":
+		return hypervisorIDs[d.live.HypervisorID], fmt.Sprintf("CPUID shows %q", process.Clean(d.live.HypervisorID)), nil
+	case d.wsl == wsl2:
+		return "Hyper-V", "WSL2 runs on it", nil
+	case xen == "xen":
+		return "Xen", "sys/hypervisor/type is xen", nil
+	case d.m.Cloud == "AWS" && strings.Contains(product, ".metal"):
+		return none, d.dmi.why("product_name"), nil
+	case isX86 && !slices.Contains(d.first.features, "hypervisor"):
+		return none, "the CPU has no flag hypervisor", nil
+	case firmware >= 0:
+		return virtMarks[firmware].name, d.dmi.why(virtMarks[firmware].file), nil
+	case tree != "":
+		return tree, treeWhy, nil
+	case isX86:
+		return "", "", errors.New("the CPU has the flag hypervisor, but nothing names it")
+	case d.dmiErr != nil:
+		return "", "", d.dmiErr
 	}
-	if d.wsl == wsl2 {
-		return "Hyper-V", "WSL2 runs on it"
-	}
-	if line, err := process.ReadLine(d.root, "sys/hypervisor/type"); err == nil && line == "xen" {
-		return "Xen", "sys/hypervisor/type is xen"
-	}
-	if d.m.Cloud == "AWS" && strings.Contains(d.dmi["product_name"], ".metal") {
-		return none, fmt.Sprintf("DMI product_name is %q", d.dmi["product_name"])
-	}
-	if d.m.Arch == "amd64" && d.info.first().x86.vendor != "" && !d.isEmulated() && !slices.Contains(d.info.first().features, "hypervisor") {
-		return none, "the CPU has no flag hypervisor"
-	}
-	for _, m := range virtMarks {
-		if strings.HasPrefix(d.dmi[m.file], m.prefix) {
-			return m.name, fmt.Sprintf("DMI %s is %q", m.file, d.dmi[m.file])
-		}
-	}
-	if name, why := deviceTreeHypervisor(d.root); name != "" {
-		return name, why
-	}
-	if d.m.Arch == "amd64" && d.info.first().x86.vendor != "" && !d.isEmulated() {
-		return "", "the CPU has the flag hypervisor, but nothing names it"
-	}
-	if d.dmiErr != nil {
-		return "", process.Reason(d.dmiErr)
-	}
-	return "", "DMI names none, and the CPU cannot tell"
+	return "", "", errors.New("DMI names none, and the CPU cannot tell")
 }
 
 const none = "none"
 
 // deviceTreeHypervisor asks the device tree, which machines without DMI have.
 func deviceTreeHypervisor(root fs.FS) (name, why string) {
-	const base = "sys/firmware/devicetree/base/"
-	if b, err := process.ReadFile(root, base+"hypervisor/compatible"); err == nil {
-		switch text := strings.ReplaceAll(string(b), "\x00", " "); {
-		case strings.Contains(text, "linux,kvm"):
-			return "KVM", "the device tree has a hypervisor linux,kvm"
-		case strings.Contains(text, "xen"):
-			return "Xen", "the device tree has a hypervisor xen"
+	for _, m := range []struct{ file, text, name, why string }{
+		{"hypervisor/compatible", "linux,kvm", "KVM", "the device tree has a hypervisor linux,kvm"},
+		{"hypervisor/compatible", "xen", "Xen", "the device tree has a hypervisor xen"},
+		{"compatible", "linux,dummy-virt", "QEMU", "the device tree is that of QEMU's machine virt"},
+	} {
+		b, _ := process.ReadFile(root, deviceTree+m.file)
+		if strings.Contains(string(b), m.text) {
+			return m.name, m.why
 		}
-	}
-	if b, err := process.ReadFile(root, base+"compatible"); err == nil && bytes.HasPrefix(b, []byte("linux,dummy-virt")) {
-		return "QEMU", "the device tree is that of QEMU's machine virt"
 	}
 	return "", ""
 }
@@ -128,12 +113,9 @@ func wslOf(release string) string {
 // errWSL1 is the reason for what WSL1 hides.
 var errWSL1 = errors.New("under WSL1 proc/cpuinfo is made up")
 
-// containerMark is a row of the table of containers: what appears in the
-// control groups or mounts of a process inside one.
-type containerMark struct{ text, name string }
-
-// containerMarks are in order: an engine inside Kubernetes is Kubernetes.
-var containerMarks = []containerMark{
+// containerMarks are what appears in the control groups or mounts of a process
+// inside a container, in order: an engine inside Kubernetes is Kubernetes.
+var containerMarks = []struct{ text, name string }{
 	{"/kubepods", "kubernetes"},
 	{"/var/lib/kubelet/", "kubernetes"},
 	{"/libpod-", "podman"},
@@ -148,56 +130,44 @@ var containerMarks = []containerMark{
 	{"/machine.slice/", "systemd-nspawn"},
 }
 
-// findContainer names the container this is; none if there is no sign of one,
-// empty if nothing could be read.
-func (d *detector) findContainer() (name, why string) {
-	root := d.root
+// container names the container this is; none if there is no sign of one.
+func (d *detector) container() (name, why string, err error) {
 	if d.wsl != "" {
-		return d.wsl, "proc/sys/kernel/osrelease is that of " + d.wsl
+		return d.wsl, osRelease + " is that of " + d.wsl, nil
 	}
-	if line, err := readName(root, "run/systemd/container"); err == nil {
-		return line, "run/systemd/container says so"
+	if line, err := readName(d.root, "run/systemd/container"); err == nil {
+		return line, "run/systemd/container says so", nil
 	}
 	for _, f := range []struct{ file, name string }{{".dockerenv", "docker"}, {"run/.containerenv", "podman"}} {
-		if _, err := fs.Stat(root, f.file); err == nil {
-			return f.name, "there is /" + f.file
+		if _, err := fs.Stat(d.root, f.file); err == nil {
+			return f.name, "there is /" + f.file, nil
 		}
 	}
-	group, err := process.ReadFile(root, "proc/self/cgroup")
-	if err == nil {
+	group, groupErr := process.ReadFile(d.root, "proc/self/cgroup")
+	mounts, mountsErr := process.ReadFile(d.root, "proc/self/mountinfo")
+	for _, place := range []struct{ text, says string }{
+		{string(group), "proc/self/cgroup has "}, {rootMount(mounts), "the root file system lies in "},
+	} {
 		for _, m := range containerMarks {
-			if strings.Contains(string(group), m.text) {
-				return m.name, fmt.Sprintf("proc/self/cgroup has %s", m.text)
+			if strings.Contains(place.text, m.text) {
+				return m.name, place.says + m.text, nil
 			}
 		}
 	}
-	mounts, merr := process.ReadFile(root, "proc/self/mountinfo")
-	if merr == nil {
-		root := rootMount(mounts)
-		for _, m := range containerMarks {
-			if strings.Contains(root, m.text) {
-				return m.name, fmt.Sprintf("the root file system lies in %s", m.text)
-			}
-		}
+	if groupErr != nil && mountsErr != nil {
+		return "", "", groupErr
 	}
-	if err != nil && merr != nil {
-		return "", process.Reason(err)
-	}
-	return none, "no sign of one in proc/self/cgroup, proc/self/mountinfo or /"
+	return none, "no sign of one in proc/self/cgroup, proc/self/mountinfo or /", nil
 }
 
 // rootMount is the line of mountinfo for / and the ones for files that an
 // engine mounts into a container from a folder of its own.
 func rootMount(mounts []byte) string {
 	var b strings.Builder
-	for line := range bytes.Lines(mounts) {
-		fields := bytes.Fields(line)
-		if len(fields) < 5 {
-			continue
-		}
-		switch string(fields[4]) {
-		case "/", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf":
-			b.Write(line)
+	for line := range strings.Lines(string(mounts)) {
+		fields := strings.Fields(line)
+		if len(fields) > 4 && slices.Contains([]string{"/", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"}, fields[4]) {
+			b.WriteString(line)
 		}
 	}
 	return b.String()

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"strings"
 
 	"armrepro/proxycheck/process"
@@ -20,11 +21,9 @@ var x86Vendors = map[string]string{
 // arch/x86/include/asm/intel-family.h of Linux, and for AMD arch/x86/kernel/
 // cpu/amd.c. Server parts only.
 type x86Core struct {
-	vendor      string
-	family      int
-	first, last int
-	from, to    int
-	name        string
+	vendor                        string
+	family, first, last, from, to int
+	name                          string
 }
 
 var x86Cores = []x86Core{
@@ -54,22 +53,23 @@ var x86Cores = []x86Core{
 }
 
 // x86CoreName is the name of a core, empty if the table does not have it.
-func x86CoreName(vendor string, id x86ID) string {
-	for _, c := range x86Cores {
-		if c.vendor == vendor && c.family == id.family &&
-			c.first <= id.number && id.number <= c.last &&
-			c.from <= id.stepping && id.stepping <= c.to {
-			return c.name
-		}
+func x86CoreName(vendor string, p processor) string {
+	i := slices.IndexFunc(x86Cores, func(c x86Core) bool {
+		return c.vendor == vendor && c.family == p.family &&
+			c.first <= p.number && p.number <= c.last && c.from <= p.stepping && p.stepping <= c.to
+	})
+	if i < 0 {
+		return ""
 	}
-	return ""
+	return x86Cores[i].name
 }
+
+// noise is what vendors' model names have and readers need not.
+var noise = strings.NewReplacer("(R)", "", "(r)", "", "(TM)", "", "(tm)", "", "®", "", "™", "")
 
 // productName makes a vendor's model name readable: trade marks and filling
 // words are left out.
 func productName(s string) string {
-	s = strings.NewReplacer("(R)", "", "(r)", "", "(TM)", "", "(tm)", "", "®", "", "™", "").Replace(s)
-	s = strings.NewReplacer(" CPU @", " @", "Xeon CPU ", "Xeon ").Replace(s)
-	s = strings.TrimSuffix(process.Clean(s), " Processor")
-	return process.Clean(s)
+	s = strings.NewReplacer(" CPU @", " @", "Xeon CPU ", "Xeon ").Replace(noise.Replace(s))
+	return process.Clean(strings.TrimSuffix(process.Clean(s), " Processor"))
 }

@@ -42,7 +42,7 @@ func validResult() bench.Result {
 		Tool:    bench.Tool{Name: "armrepro", Version: "v0.1.0"},
 		Started: time.Date(2026, 9, 28, 10, 56, 52, 0, time.UTC),
 		Machine: machine.Machine{
-			CPU: machine.CPU{Implementer: "0x41", Part: "0xd0c", Variant: "0x3", Revision: "1", Vendor: "Arm", BogoMIPS: 50, Frequency: machine.Frequency{MeasuredMHz: 2994},
+			CPU: machine.CPU{MIDR: machine.MIDR{Implementer: "0x41", Part: "0xd0c", Variant: "0x3", Revision: "1"}, Vendor: "Arm", BogoMIPS: 50, Frequency: machine.Frequency{MeasuredMHz: 2994},
 				Core: "Neoverse N1", Product: "Ampere Altra"},
 			Cloud: "OCI", Instance: "VM.Standard.A1.Flex", Arch: "arm64", Kernel: "5.15.0-1018-oracle", OS: "Ubuntu 22.04",
 			PageSize: 4096, Cores: 2, UsableCores: 2, MemoryBytes: 4093124608, Hypervisor: "KVM", Container: "none",
@@ -294,8 +294,8 @@ func wideResult() bench.Result {
 	r.Machine.Cores, r.Machine.UsableCores, r.Machine.QuotaCores, r.Machine.Allowed = 1024, 1.5, 1.5, "0-3,8"
 	r.Machine.ThreadsPerCore = 8
 	r.Machine.CPU.Kinds = []machine.Kind{
-		{Implementer: "0x41", Part: "0xd0b", Variant: "0x4", Revision: "0", Core: "Cortex-A76", CPUs: "0-511", Count: 512},
-		{Implementer: "0x41", Part: "0xd05", Variant: "0x2", Revision: "0", Core: "Cortex-A55", CPUs: "512-1023", Count: 512},
+		{MIDR: machine.MIDR{Implementer: "0x41", Part: "0xd0b", Variant: "0x4", Revision: "0"}, Core: "Cortex-A76", CPUs: "0-511", Count: 512},
+		{MIDR: machine.MIDR{Implementer: "0x41", Part: "0xd05", Variant: "0x2", Revision: "0"}, Core: "Cortex-A55", CPUs: "512-1023", Count: 512},
 	}
 	r.Machine.CPU.Frequency = machine.Frequency{MeasuredMHz: 2394.4, ClaimedMHz: 2400, ClaimedBy: "cpu MHz in proc/cpuinfo"}
 	r.Machine.Emulated, r.Machine.EmulatedWhy = true, "no implementer in /proc/cpuinfo"
@@ -311,7 +311,7 @@ func hostileResult() bench.Result {
 	r.Label = hostile
 	r.Gateway.OpenResty = &bench.OpenRestyInfo{Version: hostile, Path: hostile, LuaJIT: hostile, Modules: []string{hostile}}
 	r.Tool = bench.Tool{Name: hostile, Version: "=cmd"}
-	r.Machine.CPU = machine.CPU{Implementer: hostile, Part: hostile, Variant: hostile, Revision: hostile, Vendor: hostile,
+	r.Machine.CPU = machine.CPU{MIDR: machine.MIDR{Implementer: hostile, Part: hostile, Variant: hostile, Revision: hostile}, Vendor: hostile,
 		Core: "@" + hostile, Product: "=" + hostile}
 	r.Machine.Cloud, r.Machine.Instance = "+"+hostile, "-"+hostile
 	r.Machine.Arch, r.Machine.Kernel, r.Machine.OS = hostile, hostile, hostile

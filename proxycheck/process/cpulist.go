@@ -2,9 +2,9 @@ package process
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,26 +73,40 @@ func FormatCPUList(cpus []int) string {
 	return b.String()
 }
 
+// CPUDir is where sysfs describes the CPUs.
+const CPUDir = "sys/devices/system/cpu"
+
+// CPUPath is a file that describes a CPU.
+func CPUPath(cpu int, name string) string { return path.Join(CPUDir, "cpu"+strconv.Itoa(cpu), name) }
+
+// ReadCPUList reads a file that holds a list of CPUs. An empty list is an error.
+func ReadCPUList(root fs.FS, name string) ([]int, error) {
+	line, err := ReadLine(root, name)
+	if err != nil {
+		return nil, err
+	}
+	cpus, err := ParseCPUList(line)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(cpus) == 0 {
+		return nil, fmt.Errorf("%s lists no CPU", name)
+	}
+	return cpus, nil
+}
+
 // AllowedCPUs lists the online CPUs that this process may run on: what cpuset
 // and affinity leave of them.
 func AllowedCPUs(root fs.FS) ([]int, error) {
-	var allowed []int
-	status, err := ReadFile(root, "proc/self/status")
-	if err == nil {
-		list, _ := Field(status, "Cpus_allowed_list")
-		allowed, err = ParseCPUList(list)
-	}
-	if err == nil && len(allowed) == 0 {
-		err = errors.New("proc/self/status has no Cpus_allowed_list")
-	}
+	list, err := ReadField(root, "proc/self/status", "Cpus_allowed_list")
 	if err != nil {
 		return nil, fmt.Errorf("read the allowed CPUs: %w", err)
 	}
-	text, err := ReadFile(root, "sys/devices/system/cpu/online")
+	allowed, err := ParseCPUList(list)
 	if err != nil {
-		return allowed, nil
+		return nil, fmt.Errorf("read the allowed CPUs: %w", err)
 	}
-	if online, err := ParseCPUList(string(text)); err == nil && len(online) > 0 {
+	if online, err := ReadCPUList(root, CPUDir+"/online"); err == nil {
 		allowed = slices.DeleteFunc(allowed, func(cpu int) bool {
 			_, found := slices.BinarySearch(online, cpu)
 			return !found

@@ -115,9 +115,9 @@ func readStat(root fs.FS, pid int) (Proc, error) {
 	return p, err
 }
 
-// tick is the unit of times in /proc: USER_HZ, 100 on every architecture that
+// Tick is the unit of times in /proc: USER_HZ, 100 on every architecture that
 // matters here.
-const tick = 10 * time.Millisecond
+const Tick = 10 * time.Millisecond
 
 // parseStat parses /proc/PID/stat (man 5 proc_pid_stat). The name stands in
 // parentheses and may hold any byte, parentheses and spaces too.
@@ -147,8 +147,8 @@ func parseStat(b []byte) (Proc, error) {
 	return Proc{
 		Name: Clean(string(b[open+1 : end])), state: fields[state][0],
 		Parent: int(numbers[parent]), group: int(numbers[group]), started: numbers[started],
-		Used:  time.Duration(numbers[utime]+numbers[stime]) * tick,
-		Ended: time.Duration(numbers[cutime]+numbers[cstime]) * tick,
+		Used:  time.Duration(numbers[utime]+numbers[stime]) * Tick,
+		Ended: time.Duration(numbers[cutime]+numbers[cstime]) * Tick,
 	}, nil
 }
 

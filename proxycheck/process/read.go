@@ -110,13 +110,9 @@ func ReadUint(root fs.FS, name string) (uint64, error) {
 // ReadKiB finds a line "key: 1234 kB" in a file, as /proc/meminfo and
 // /proc/PID/status have them, and returns it in bytes.
 func ReadKiB(root fs.FS, name, key string) (uint64, error) {
-	b, err := ReadFile(root, name)
+	text, err := ReadField(root, name, key)
 	if err != nil {
 		return 0, err
-	}
-	text, ok := Field(b, key)
-	if !ok {
-		return 0, fmt.Errorf("%s has no %s", name, key)
 	}
 	number, isKiB := strings.CutSuffix(text, " kB")
 	n, err := strconv.ParseUint(number, 10, 54)
@@ -126,12 +122,40 @@ func ReadKiB(root fs.FS, name, key string) (uint64, error) {
 	return n << 10, nil
 }
 
-// Field finds the value of the first line "key: value".
+// ReadFieldUint reads the number behind a key: the first word there.
+func ReadFieldUint(root fs.FS, name, key string) (uint64, error) {
+	text, err := ReadField(root, name, key)
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := strings.Cut(text, " ")
+	n, err := strconv.ParseUint(first, 10, 63)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %s: %w", name, key, err)
+	}
+	return n, nil
+}
+
+// ReadField finds the value behind a key in a file.
+func ReadField(root fs.FS, name, key string) (string, error) {
+	b, err := ReadFile(root, name)
+	if err != nil {
+		return "", err
+	}
+	text, ok := Field(b, key)
+	if !ok {
+		return "", fmt.Errorf("%s has no %s", name, key)
+	}
+	return text, nil
+}
+
+// Field finds the value of the first line "key: value" or "key value".
 func Field(b []byte, key string) (value string, ok bool) {
 	for line := range bytes.Lines(b) {
-		k, v, ok := bytes.Cut(line, []byte{':'})
-		if ok && string(bytes.TrimSpace(k)) == key {
-			return string(bytes.TrimSpace(v)), true
+		rest, found := bytes.CutPrefix(line, []byte(key))
+		value := bytes.TrimLeft(rest, " \t:\n")
+		if found && len(value) < len(rest) {
+			return string(bytes.TrimSpace(value)), true
 		}
 	}
 	return "", false

@@ -76,7 +76,7 @@ func (o *outcome) checkMachine(c transcript.Command, want identity) {
 	}
 	o.machine = doc.Machine
 	m := doc.Machine
-	want.common = common{Container: "none", Arch: guestArch, PageSize: 4096, Cores: guestCores, UsableCores: guestCores, Emulated: true}
+	want.Container, want.Arch, want.PageSize, want.Cores, want.UsableCores, want.Emulated = "none", guestArch, 4096, guestCores, guestCores, true
 	o.require(identityOf(m) == want, "it is %+v, not the machine %+v", identityOf(m), want)
 	o.require(m.EmulatedWhy != "", "emulated_why is empty")
 	// A translated loop has no frequency.

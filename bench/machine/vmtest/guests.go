@@ -36,15 +36,11 @@ func (g guest) commands() []string {
 	return []string{describe}
 }
 
-// identity is what a guest is known by. Empty means unknown.
+// identity is what a guest is known by. Empty means unknown. All guests are alike in
+// what is behind Hypervisor.
 type identity struct {
-	Core, Product, Cloud, Instance, Hypervisor string
-	common
-}
+	Core, Product, Cloud, Instance, Hypervisor, Container, Arch string
 
-// common is what is alike in all guests.
-type common struct {
-	Container, Arch string
 	PageSize, Cores int
 	UsableCores     float64
 	Emulated        bool
@@ -52,8 +48,8 @@ type common struct {
 
 func identityOf(m machine.Machine) identity {
 	return identity{
-		m.CPU.Core, m.CPU.Product, m.Cloud, m.Instance, m.Hypervisor,
-		common{m.Container, m.Arch, m.PageSize, m.Cores, m.UsableCores, m.Emulated},
+		m.CPU.Core, m.CPU.Product, m.Cloud, m.Instance, m.Hypervisor, m.Container, m.Arch,
+		m.PageSize, m.Cores, m.UsableCores, m.Emulated,
 	}
 }
 

@@ -25,7 +25,7 @@ const commandTime = 3 * time.Minute
 func main() {
 	if err := run(); err != nil {
 		// There is nobody else to tell.
-		_ = transcript.WriteFailure(os.Stdout, err)
+		_ = transcript.Write(os.Stdout, transcript.Command{Failure: err.Error()})
 	}
 	// What the terminal has not sent yet would be lost (tcdrain).
 	_ = unix.IoctlSetInt(int(os.Stdout.Fd()), unix.TCSBRK, 1)
