@@ -21,7 +21,7 @@ var broken = []struct {
 	cause     error
 	misbehave func(*session)
 }{
-	{name: "closes without an answer", cause: errUnanswered, misbehave: func(c *session) {}},
+	{name: "closes without a response", cause: errUnanswered, misbehave: func(c *session) {}},
 	{name: "closes in the status line", cause: errCutOff, misbehave: func(c *session) { c.send("HTTP/1.1 2") }},
 	{name: "closes in the header", cause: errCutOff, misbehave: func(c *session) { c.send("HTTP/1.1 200 OK\r\nContent-Le") }},
 	{name: "closes in the body", cause: errCutOff, misbehave: func(c *session) { c.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345") }},
@@ -32,7 +32,7 @@ var broken = []struct {
 		c.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
 	}},
 	{name: "closes after an interim answer", cause: errCutOff, misbehave: func(c *session) { c.send("HTTP/1.1 100 Continue\r\n\r\n") }},
-	{name: "resets without an answer", cause: unix.ECONNRESET, misbehave: (*session).reset},
+	{name: "resets without a response", cause: unix.ECONNRESET, misbehave: (*session).reset},
 	{name: "resets in the body", cause: unix.ECONNRESET, misbehave: func(c *session) {
 		c.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345")
 		c.reset()
@@ -55,7 +55,7 @@ var broken = []struct {
 	{name: "endless trailer", cause: http1.Error("trailer section over 64 KiB"), misbehave: func(c *session) {
 		c.endless("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", strings.Repeat("X: 1234567890\r\n", 100))
 	}},
-	{name: "chunk size overflows", cause: http1.Error("chunk size that is no hexadecimal number below 2^63"), misbehave: func(c *session) {
+	{name: "chunk size overflows", cause: http1.Error("chunk size is not a hexadecimal number below 2^63"), misbehave: func(c *session) {
 		c.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000001\r\n")
 		c.drain()
 	}},

@@ -49,13 +49,13 @@ type cause struct {
 	at  time.Duration
 }
 
-// What an answer or a connection may lack, in words. Those of HTTP's framing are
+// What a response or a connection may lack, in words. Those of HTTP's framing are
 // in parser.go.
 var (
-	errLate       = errors.New("no answer within the timeout")
+	errLate       = errors.New("no response within the timeout")
 	errUnopened   = errors.New("no connection within the timeout")
-	errUnanswered = errors.New("connection closed without an answer")
-	errCutOff     = errors.New("connection closed within an answer")
+	errUnanswered = errors.New("connection closed without a response")
+	errCutOff     = errors.New("connection closed in the middle of a response")
 	errUnasked    = errors.New("bytes that belong to no request")
 )
 
@@ -67,7 +67,7 @@ func newCounters(cfg Config) counters {
 	return c
 }
 
-// answered counts an answer that took service since it was asked for, and sinceDue
+// answered counts a response that took service since it was asked for, and sinceDue
 // since it was meant to be, at a fixed rate. late says that it has been counted as
 // a timeout already.
 func (c *counters) answered(cfg *Config, status int, now, service, sinceDue time.Duration, late bool) {

@@ -167,7 +167,7 @@ func TestSilent(t *testing.T) {
 					l.pass(cfg.Timeout)
 					l.until("connections", func() bool { return s.accepted.Load() == connections*(int64(n)+2) })
 				}
-				want := []string{"timeout: no answer within the timeout"}
+				want := []string{"timeout: no response within the timeout"}
 				if l.requests != 0 || l.reopened != 0 || !slices.Equal(l.words(), want) {
 					t.Errorf("%d requests, %d reconnects, causes %q", l.requests, l.reopened, l.words())
 				}

@@ -16,7 +16,7 @@ type Measurement struct {
 }
 
 // corrected is what wrk's statistics of the same samples hold: nothing above
-// the timeout, and phantom samples for what a slow answer kept from being sent.
+// the timeout, and phantom samples for what a slow response kept from being sent.
 func (m *Measurement) corrected() *histogram {
 	h := m.raw.below(int(m.cfg.Timeout/time.Microsecond) + 1)
 	if perConnection := m.requests / uint64(m.cfg.Connections); perConnection > 0 {

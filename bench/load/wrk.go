@@ -87,7 +87,7 @@ func (m *Measurement) WriteWrk(w io.Writer, distribution bool) error {
 	if distribution {
 		out.distribution("Latency Distribution", latency)
 		if m.service != nil {
-			out.distribution("Service Distribution (from the real send time)", m.service)
+			out.distribution("Service Distribution (from the actual send time)", m.service)
 		}
 	}
 	out.printf("  %d requests in %s, %sB read\n", m.requests,
@@ -99,7 +99,7 @@ func (m *Measurement) WriteWrk(w io.Writer, distribution bool) error {
 		out.printf("  Non-2xx or 3xx responses: %d\n", m.errors.Status)
 	}
 	if m.service != nil {
-		out.printf("  Target rate: %.2f requests/sec, %d requests were due and not sent\n", m.cfg.Rate, m.unsent)
+		out.printf("  Target rate: %.2f requests/sec, %d requests due but not sent\n", m.cfg.Rate, m.unsent)
 	}
 	out.printf("Requests/sec: %9.2f\n", float64(m.requests)/m.elapsed.Seconds())
 	out.printf("Transfer/sec: %10sB\n", formatBinary(float64(m.bytes)/m.elapsed.Seconds()))
