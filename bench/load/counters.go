@@ -8,6 +8,8 @@ import (
 
 // counters are what one loop, or all of them together, have measured.
 type counters struct {
+	// Result has the counts. What follows from them Measurement adds.
+	Result
 	// raw are the latencies in microseconds: from the first byte written, or
 	// at a fixed rate from when it was meant to be.
 	raw *histogram
@@ -15,14 +17,7 @@ type counters struct {
 	// without a rate.
 	service *histogram
 	// rates are the requests a second of one thread, every tenth of one.
-	rates    *histogram
-	requests uint64
-	bytes    uint64
-	reopened uint64
-	// unsent counts the requests whose time had come but whose turn had not
-	// when the run ended.
-	unsent uint64
-	errors Errors
+	rates *histogram
 	// causes are the first errors of each kind.
 	causes [kinds]cause
 }
@@ -71,9 +66,9 @@ func newCounters(cfg Config) counters {
 // since it was meant to be, at a fixed rate. late says that it has been counted as
 // a timeout already.
 func (c *counters) answered(cfg *Config, status int, now, service, sinceDue time.Duration, late bool) {
-	c.requests++
+	c.Requests++
 	if status > 399 {
-		c.errors.Status++
+		c.Errors.Status++
 		if c.causes[statusError].err == nil {
 			c.causes[statusError] = cause{errors.New(strconv.Itoa(status)), now}
 		}
@@ -96,7 +91,7 @@ func toMicroseconds(d time.Duration) int {
 
 // fail counts an error of kind k.
 func (c *counters) fail(k kind, why error, now time.Duration) {
-	*c.errors.of(k)++
+	*c.Errors.of(k)++
 	if c.causes[k].err == nil {
 		c.causes[k] = cause{why, now}
 	}
@@ -120,11 +115,11 @@ func (c *counters) add(other *counters) {
 		c.service.add(other.service)
 	}
 	c.rates.add(other.rates)
-	c.requests += other.requests
-	c.bytes += other.bytes
-	c.reopened += other.reopened
-	c.unsent += other.unsent
-	c.errors.Add(other.errors)
+	c.Requests += other.Requests
+	c.Bytes += other.Bytes
+	c.Reconnects += other.Reconnects
+	c.Unsent += other.Unsent
+	c.Errors.Add(other.Errors)
 	for k := range kinds {
 		earlier := other.causes[k]
 		if c.causes[k].err == nil || earlier.err != nil && earlier.at < c.causes[k].at {
