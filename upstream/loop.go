@@ -269,8 +269,8 @@ func (l *loop) processOne(c *conn, data []byte) int {
 		}
 		return used
 	}
-	if n := emptyLines(data); n > 0 {
-		return n
+	if data[0] == '\r' || data[0] == '\n' {
+		return 1 // Empty lines before a request are to be ignored (RFC 9112, 2.2).
 	}
 	r, used, status := parseRequest(data)
 	switch {
