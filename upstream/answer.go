@@ -16,7 +16,7 @@ import (
 	"armrepro/upstream/http1"
 )
 
-// anythingPath is where the published benchmarks' smoke route leads.
+// anythingPath is where the published benchmarks' test route leads.
 const anythingPath = "/anything"
 
 // serverName is the Server header. A gateway replaces it by its own.

@@ -32,7 +32,8 @@ type loop struct {
 	buf   []byte
 	// out collects the answers to what one read brought.
 	out []byte
-	now time.Time
+	// now is when the last events came.
+	now, nextTick time.Time
 	// full holds listeners that are not watched because no descriptor was
 	// left for a further connection.
 	full []int
@@ -53,6 +54,7 @@ func newLoop(s *Server) (*loop, error) {
 		return nil, err
 	}
 	l := &loop{server: s, events: events, buf: make([]byte, readBuffer), now: time.Now()}
+	l.answers.refresh(l.now)
 	for _, fd := range s.listeners {
 		if err := l.watch(fd); err != nil {
 			events.Close()
@@ -70,22 +72,24 @@ func (l *loop) watch(listener int) error {
 
 // run answers until the server is closed.
 func (l *loop) run() error {
-	l.answers.refresh(l.now)
-	next := l.now.Add(tick)
 	for l.err == nil && !l.server.stop.Load() {
-		n, err := l.events.Wait(tick)
-		l.err = err
-		l.now = time.Now()
-		for i := range n {
-			l.handle(l.events.Event(i))
-		}
-		l.published.Store(l.answered)
-		if l.now.After(next) {
-			next = l.now.Add(tick)
-			l.tick()
-		}
+		l.round(tick)
 	}
 	return l.err
+}
+
+// round answers what comes next, within the timeout.
+func (l *loop) round(timeout time.Duration) {
+	n, err := l.events.Wait(timeout)
+	l.err = err
+	l.now = time.Now()
+	for i := range n {
+		l.handle(l.events.Event(i))
+	}
+	l.published.Store(l.answered)
+	if l.now.After(l.nextTick) {
+		l.tick()
+	}
 }
 
 // close closes every connection and the epoll instance.
@@ -151,6 +155,7 @@ func (l *loop) accept(ln int) {
 // tick renews the date, watches listeners again that had to wait for a
 // descriptor, and ends connections whose time is over.
 func (l *loop) tick() {
+	l.nextTick = l.now.Add(tick)
 	l.answers.refresh(l.now)
 	for _, ln := range l.full {
 		l.err = cmp.Or(l.err, l.watch(ln))
@@ -264,8 +269,8 @@ func (l *loop) processOne(c *conn, data []byte) int {
 		}
 		return used
 	}
-	if n := emptyLines(data); n > 0 {
-		return n
+	if data[0] == '\r' || data[0] == '\n' {
+		return 1 // Empty lines before a request are to be ignored (RFC 9112, 2.2).
 	}
 	r, used, status := parseRequest(data)
 	switch {

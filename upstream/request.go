@@ -61,16 +61,6 @@ func parseRequest(data []byte) (r request, used, status int) {
 	}
 }
 
-// emptyLines counts the bytes of line ends that data begins with: before a
-// request they are to be ignored (RFC 9112, 2.2).
-func emptyLines(data []byte) int {
-	n := 0
-	for n < len(data) && (data[n] == '\r' || data[n] == '\n') {
-		n++
-	}
-	return n
-}
-
 // tooLarge is the status for a head of n bytes so far, or 0.
 func tooLarge(n int, inRequestLine bool) int {
 	switch {

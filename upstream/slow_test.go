@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"armrepro/upstream/eventloop"
 )
 
 // shortTimeouts are for tests of clients that are too slow.
@@ -79,18 +81,107 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
+// stepped is the only loop of a server. The test drives it by hand, so that it can
+// look at everything between two rounds, and let time pass.
+type stepped struct {
+	*loop
+	t      *testing.T
+	client *net.TCPConn
+}
+
+// step starts a server of one client, between which the kernel buffers little.
+func step(t *testing.T) stepped {
+	t.Helper()
+	fd, at, err := eventloop.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	// Connections inherit it.
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 64<<10); err != nil {
+		t.Fatal(err)
+	}
+	l, err := newLoop(&Server{timeouts: nginxTimeouts, listeners: []int{fd}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.close)
+	s := stepped{l, t, dial(t, at.String())}
+	if err := s.client.SetReadBuffer(64 << 10); err != nil {
+		t.Fatal(err)
+	}
+	s.until("a connection", func() bool { return s.conn() != nil })
+	return s
+}
+
+// conn is the loop's side of the connection, nil where there is none.
+func (s stepped) conn() *conn {
+	for i := range s.conns {
+		if s.conns[i].open {
+			return &s.conns[i]
+		}
+	}
+	return nil
+}
+
+// full says whether the client leaves answers to the server.
+func (s stepped) full() bool { return s.conn() != nil && len(s.conn().out) > 0 }
+
+// until makes rounds until enough is true.
+func (s stepped) until(what string, enough func() bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !enough(); {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("waited for %s", what)
+		}
+		if s.round(time.Millisecond); s.err != nil {
+			s.t.Fatal(s.err)
+		}
+	}
+}
+
+// pass lets time pass and the loop notice.
+func (s stepped) pass(d time.Duration) {
+	for i := range s.conns {
+		s.conns[i].since = s.conns[i].since.Add(-d)
+	}
+	s.now = time.Now()
+	s.tick()
+}
+
+// inBackground calls f, and returns whether that has ended.
+func inBackground(f func()) (ended func() bool) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	return func() bool {
+		select {
+		case <-done:
+			return true
+		default:
+			return false
+		}
+	}
+}
+
 // TestSteadyClient is slower than one time-out altogether but never between
 // two requests.
 func TestSteadyClient(t *testing.T) {
 	t.Parallel()
-	s := startTest(t, shortTimeouts)
-	conn := dial(t, s.Addrs()[0])
-	r := bufio.NewReader(conn)
-	for begin := time.Now(); time.Since(begin) < 2*shortTimeouts.idle; time.Sleep(100 * time.Millisecond) {
-		write(t, conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	s := step(t)
+	r := bufio.NewReader(s.client)
+	for n := range uint64(5) {
+		write(t, s.client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		s.until("an answer", func() bool { return s.answered == n+1 })
 		if got := readAnswer(t, r); got != hello {
 			t.Fatalf("answer %q", got)
 		}
+		s.pass(nginxTimeouts.idle - 10*time.Second)
+	}
+	if s.pass(11 * time.Second); s.conn() != nil {
+		t.Error("still connected after a pause longer than the time-out")
 	}
 }
 
@@ -98,26 +189,31 @@ func TestSteadyClient(t *testing.T) {
 // reading, keeps no more than one read's answers and ends the connection.
 func TestDeafClient(t *testing.T) {
 	t.Parallel()
-	s := startTest(t, shortTimeouts)
-	conn := dial(t, s.Addrs()[0])
-	requests := strings.Repeat("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 1000)
-	sent := 0
-	begin := time.Now()
-	for {
-		n, err := io.WriteString(conn, requests)
-		sent += n
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatal("never ended")
+	s := step(t)
+	request := "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+	var err error
+	gone := inBackground(func() {
+		for err == nil {
+			_, err = io.WriteString(s.client, strings.Repeat(request, 1000))
 		}
-		if err != nil {
-			break
+	})
+	kept, rounds := 0, 0
+	s.until("answers that are never taken", func() bool {
+		if rounds++; len(s.conn().out) != kept {
+			kept, rounds = len(s.conn().out), 0
 		}
-		if sent > 1<<30 {
-			t.Fatal("the server reads although its answers are not taken")
-		}
+		return kept > 0 && rounds > 50
+	})
+	if most := (readBuffer/len(request) + 1) * len(hello); kept > most {
+		t.Errorf("%d bytes are kept, want %d at most", kept, most)
 	}
-	if took := time.Since(begin); took < shortTimeouts.read-100*time.Millisecond {
-		t.Errorf("ended after %v", took)
+	if s.pass(nginxTimeouts.read - 10*time.Second); s.conn() == nil {
+		t.Error("it ended before the time-out")
+	}
+	s.pass(11 * time.Second)
+	s.until("the end", func() bool { return s.conn() == nil && gone() })
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the client's side never ended")
 	}
 }
 
@@ -125,65 +221,54 @@ func TestDeafClient(t *testing.T) {
 // has long passed, and then the rest of it.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	limits := timeouts{read: 600 * time.Millisecond, idle: time.Minute, linger: time.Second}
-	s := startTest(t, limits)
-	// Connections inherit it: the kernel must not buffer the whole answer.
-	if err := unix.SetsockoptInt(s.listeners[0], unix.SOL_SOCKET, unix.SO_SNDBUF, 64<<10); err != nil {
-		t.Fatal(err)
-	}
-	conn := dial(t, s.Addrs()[0])
-	if err := conn.SetReadBuffer(64 << 10); err != nil {
-		t.Fatal(err)
-	}
+	s := step(t)
 	// JSON needs six bytes for each of these.
 	body := strings.Repeat("\x01", 1<<20)
-	write(t, conn, "POST /anything HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\n"+body)
-	if err := conn.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
-	begin := time.Now()
-	total := 0
+	sent := inBackground(func() {
+		_, _ = io.WriteString(s.client, "POST /anything HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\n"+body)
+		s.client.CloseWrite()
+	})
+	s.until("an answer that is not taken", func() bool { return sent() && s.full() })
 	buf := make([]byte, 16<<10)
-	for {
-		n, err := conn.Read(buf)
-		total += n
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatalf("after %d bytes in %v: %v", total, time.Since(begin), err)
-		}
-		if time.Since(begin) < 2*limits.read {
-			time.Sleep(4 * time.Millisecond)
+	total := 0
+	for range 5 {
+		left := len(s.conn().out)
+		s.until("more of the answer to be sent", func() bool {
+			n, err := io.ReadFull(s.client, buf)
+			total += n
+			return err != nil || len(s.conn().out) < left
+		})
+		if s.pass(nginxTimeouts.read - 10*time.Second); !s.full() {
+			t.Fatalf("the server has ended it after %d bytes", total)
 		}
 	}
-	if took := time.Since(begin); took < 2*limits.read {
-		t.Errorf("took %v only", took)
-	}
-	if total < 6*len(body) {
-		t.Errorf("%d bytes read, want more than %d", total, 6*len(body))
-	}
+	ended := inBackground(func() {
+		rest, err := io.ReadAll(s.client)
+		if total += len(rest); err != nil || total < 6*len(body) {
+			t.Errorf("%d bytes read, want more than %d: %v", total, 6*len(body), err)
+		}
+	})
+	s.until("the end", ended)
 }
 
 // TestHalfClosed gets every answer after the client has ended its side, also
 // those that don't fit into the kernel's buffer.
 func TestHalfClosed(t *testing.T) {
 	t.Parallel()
-	s := startTest(t, nginxTimeouts)
+	s := step(t)
 	const n = 20000
-	conn := dial(t, s.Addrs()[0])
-	go func() {
-		_, _ = io.WriteString(conn, strings.Repeat("GET / HTTP/1.1\r\nHost: a\r\n\r\n", n))
-		conn.CloseWrite()
-	}()
-	time.Sleep(50 * time.Millisecond) // Lets buffers fill.
-	text, err := io.ReadAll(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Count(string(text), helloChunks); got != n {
-		t.Errorf("%d answers to %d requests", got, n)
-	}
+	sent := inBackground(func() {
+		_, _ = io.WriteString(s.client, strings.Repeat("GET / HTTP/1.1\r\nHost: a\r\n\r\n", n))
+		s.client.CloseWrite()
+	})
+	s.until("answers that are not taken", s.full)
+	ended := inBackground(func() {
+		text, err := io.ReadAll(s.client)
+		if got := strings.Count(string(text), helloChunks); got != n || err != nil {
+			t.Errorf("%d answers to %d requests: %v", got, n, err)
+		}
+	})
+	s.until("the end", func() bool { return sent() && ended() })
 }
 
 // TestRefusedMidway has clients that go on sending after an answer which closes

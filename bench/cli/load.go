@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -184,13 +185,14 @@ func (o *loadOptions) print(stdout, stderr io.Writer, measured *load.Measurement
 		return err
 	}
 	for _, cause := range result.Causes {
-		fmt.Fprintf(stderr, "armrepro: first error of this kind: %s\n", cause)
+		kind, why, _ := strings.Cut(cause, ": ")
+		fmt.Fprintf(stderr, "armrepro: first %s error: %s\n", kind, why)
 	}
 	for _, w := range bench.DoubtRun(&run, cfg.Connections) {
 		fmt.Fprintf(stderr, "armrepro: %s: %s\n  %s\n", w.Code, w.Text, w.Hint)
 	}
 	if run.Requests == 0 {
-		err = errors.Join(err, errors.New("no request was answered"))
+		err = errors.Join(err, errors.New("no response received"))
 	}
 	return err
 }

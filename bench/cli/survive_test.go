@@ -90,7 +90,7 @@ func TestLoadUnanswered(t *testing.T) {
 	if out := p.out.String(); !strings.Contains(out, "Requests/sec:") {
 		t.Errorf("the result is missing:\n%s", out)
 	}
-	for _, want := range []string{"armrepro: first error of this kind: read: ", "armrepro: no request was answered"} {
+	for _, want := range []string{"armrepro: first read error: ", "armrepro: no response received"} {
 		if !strings.Contains(p.err.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, p.err.String())
 		}

@@ -21,7 +21,7 @@ var broken = []struct {
 	cause     error
 	misbehave func(*session)
 }{
-	{name: "closes without an answer", cause: errUnanswered, misbehave: func(c *session) {}},
+	{name: "closes without a response", cause: errUnanswered, misbehave: func(c *session) {}},
 	{name: "closes in the status line", cause: errCutOff, misbehave: func(c *session) { c.send("HTTP/1.1 2") }},
 	{name: "closes in the header", cause: errCutOff, misbehave: func(c *session) { c.send("HTTP/1.1 200 OK\r\nContent-Le") }},
 	{name: "closes in the body", cause: errCutOff, misbehave: func(c *session) { c.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345") }},
@@ -32,7 +32,7 @@ var broken = []struct {
 		c.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
 	}},
 	{name: "closes after an interim answer", cause: errCutOff, misbehave: func(c *session) { c.send("HTTP/1.1 100 Continue\r\n\r\n") }},
-	{name: "resets without an answer", cause: unix.ECONNRESET, misbehave: (*session).reset},
+	{name: "resets without a response", cause: unix.ECONNRESET, misbehave: (*session).reset},
 	{name: "resets in the body", cause: unix.ECONNRESET, misbehave: func(c *session) {
 		c.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345")
 		c.reset()
@@ -55,7 +55,7 @@ var broken = []struct {
 	{name: "endless trailer", cause: http1.Error("trailer section over 64 KiB"), misbehave: func(c *session) {
 		c.endless("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", strings.Repeat("X: 1234567890\r\n", 100))
 	}},
-	{name: "chunk size overflows", cause: http1.Error("chunk size that is no hexadecimal number below 2^63"), misbehave: func(c *session) {
+	{name: "chunk size overflows", cause: http1.Error("chunk size is not a hexadecimal number below 2^63"), misbehave: func(c *session) {
 		c.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000001\r\n")
 		c.drain()
 	}},
@@ -126,8 +126,8 @@ func TestBroken(t *testing.T) {
 				l := step(t, testConfig(s.url))
 				l.until("recovery", recovered(s, faults))
 				m := &Measurement{counters: l.counters}
-				if want := (Errors{Read: faults}); m.errors != want || m.reopened != 0 {
-					t.Errorf("errors %+v, want %+v; %d reconnects, want none", m.errors, want, m.reopened)
+				if want := (Errors{Read: faults}); m.Errors != want || m.Reconnects != 0 {
+					t.Errorf("errors %+v, want %+v; %d reconnects, want none", m.Errors, want, m.Reconnects)
 				}
 				want := []string{"read: " + tt.cause.Error()}
 				if got := m.words(); !slices.Equal(got, want) && !isReset(tt.cause) {
@@ -153,7 +153,7 @@ func checkRecovered(t *testing.T, s *server, m *Measurement, n int64) {
 		t.Errorf("%d connections, want %d", got, n+2)
 	}
 	served := s.answers.Load()
-	if measured := int64(m.requests); measured == 0 || served < measured || served > measured+2 {
+	if measured := int64(m.Requests); measured == 0 || served < measured || served > measured+2 {
 		t.Errorf("%d requests measured, %d served", measured, served)
 	}
 }
@@ -181,8 +181,8 @@ func TestBrokenOnConnect(t *testing.T) {
 				s := over.serve(t, first(faults, misbehave))
 				m := runUntil(t, testConfig(s.url), recovered(s, faults))
 				// A reset may be found by writing or by reading.
-				if e := m.errors; e.Read+e.Write != faults || e.Total() != faults || m.reopened != 0 {
-					t.Errorf("errors %+v, %d reconnects; want %d read or write errors", e, m.reopened, faults)
+				if e := m.Errors; e.Read+e.Write != faults || e.Total() != faults || m.Reconnects != 0 {
+					t.Errorf("errors %+v, %d reconnects; want %d read or write errors", e, m.Reconnects, faults)
 				}
 				checkRecovered(t, s, m, faults)
 			})
@@ -202,7 +202,7 @@ func TestCauses(t *testing.T) {
 		sum.add(&c)
 	}
 	want := []string{"read: connection reset by peer", "status: 501"}
-	if got := sum.words(); !slices.Equal(got, want) || sum.errors != (Errors{Read: 6, Status: 3}) {
-		t.Errorf("causes %q of %+v, want %q", got, sum.errors, want)
+	if got := sum.words(); !slices.Equal(got, want) || sum.Errors != (Errors{Read: 6, Status: 3}) {
+		t.Errorf("causes %q of %+v, want %q", got, sum.Errors, want)
 	}
 }

@@ -117,7 +117,7 @@ func (l *loop) reopen(i int32) {
 
 // renew reopens a connection that the server has ended as it may.
 func (l *loop) renew(i int32) {
-	l.reopened++
+	l.Reconnects++
 	l.reopen(i)
 }
 
@@ -259,7 +259,7 @@ func (l *loop) sendFailed(i int32, why error) {
 	c := &l.conns[i]
 	if c.sent > 0 {
 		if n, err := c.read(l.buf); err == nil {
-			l.bytes += uint64(n)
+			l.Bytes += uint64(n)
 			if !l.parse(i, l.buf[:n], true) {
 				return
 			}
@@ -290,7 +290,7 @@ func (l *loop) receive(i int32, hungUp bool) {
 			l.failed(i, readError, err)
 			return
 		}
-		l.bytes += uint64(n)
+		l.Bytes += uint64(n)
 		hungUp = hungUp || c.secure != nil && c.secure.over
 		if !l.parse(i, l.buf[:n], hungUp) || n < len(l.buf) && !hungUp {
 			return

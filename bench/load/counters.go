@@ -8,6 +8,10 @@ import (
 
 // counters are what one loop, or all of them together, have measured.
 type counters struct {
+	// Result has the counts. What follows from them Measurement adds.
+	Result
+	// Reconnects stands for the Result's, which is nil for others' generators.
+	Reconnects uint64
 	// raw are the latencies in microseconds: from the first byte written, or
 	// at a fixed rate from when it was meant to be.
 	raw *histogram
@@ -15,14 +19,7 @@ type counters struct {
 	// without a rate.
 	service *histogram
 	// rates are the requests a second of one thread, every tenth of one.
-	rates    *histogram
-	requests uint64
-	bytes    uint64
-	reopened uint64
-	// unsent counts the requests whose time had come but whose turn had not
-	// when the run ended.
-	unsent uint64
-	errors Errors
+	rates *histogram
 	// causes are the first errors of each kind.
 	causes [kinds]cause
 }
@@ -49,13 +46,13 @@ type cause struct {
 	at  time.Duration
 }
 
-// What an answer or a connection may lack, in words. Those of HTTP's framing are
+// What a response or a connection may lack, in words. Those of HTTP's framing are
 // in parser.go.
 var (
-	errLate       = errors.New("no answer within the timeout")
+	errLate       = errors.New("no response within the timeout")
 	errUnopened   = errors.New("no connection within the timeout")
-	errUnanswered = errors.New("connection closed without an answer")
-	errCutOff     = errors.New("connection closed within an answer")
+	errUnanswered = errors.New("connection closed without a response")
+	errCutOff     = errors.New("connection closed in the middle of a response")
 	errUnasked    = errors.New("bytes that belong to no request")
 )
 
@@ -67,13 +64,13 @@ func newCounters(cfg Config) counters {
 	return c
 }
 
-// answered counts an answer that took service since it was asked for, and sinceDue
+// answered counts a response that took service since it was asked for, and sinceDue
 // since it was meant to be, at a fixed rate. late says that it has been counted as
 // a timeout already.
 func (c *counters) answered(cfg *Config, status int, now, service, sinceDue time.Duration, late bool) {
-	c.requests++
+	c.Requests++
 	if status > 399 {
-		c.errors.Status++
+		c.Errors.Status++
 		if c.causes[statusError].err == nil {
 			c.causes[statusError] = cause{errors.New(strconv.Itoa(status)), now}
 		}
@@ -96,7 +93,7 @@ func toMicroseconds(d time.Duration) int {
 
 // fail counts an error of kind k.
 func (c *counters) fail(k kind, why error, now time.Duration) {
-	*c.errors.of(k)++
+	*c.Errors.of(k)++
 	if c.causes[k].err == nil {
 		c.causes[k] = cause{why, now}
 	}
@@ -120,11 +117,11 @@ func (c *counters) add(other *counters) {
 		c.service.add(other.service)
 	}
 	c.rates.add(other.rates)
-	c.requests += other.requests
-	c.bytes += other.bytes
-	c.reopened += other.reopened
-	c.unsent += other.unsent
-	c.errors.Add(other.errors)
+	c.Requests += other.Requests
+	c.Bytes += other.Bytes
+	c.Reconnects += other.Reconnects
+	c.Unsent += other.Unsent
+	c.Errors.Add(other.Errors)
 	for k := range kinds {
 		earlier := other.causes[k]
 		if c.causes[k].err == nil || earlier.err != nil && earlier.at < c.causes[k].at {

@@ -29,9 +29,9 @@ func TestEarlyAnswer(t *testing.T) {
 				cfg := testConfig(s.url)
 				cfg.Header = map[string][]string{"X": {strings.Repeat("x", 16<<20)}}
 				m := runUntil(t, cfg, func() bool { return s.answers.Load() > 20 })
-				lost := m.errors.Read + m.errors.Write
-				if m.requests == 0 || m.errors.Status != m.requests || m.reopened != m.requests || m.errors.Total() != m.requests+lost {
-					t.Errorf("%d requests, errors %+v, %d reconnects", m.requests, m.errors, m.reopened)
+				lost := m.Errors.Read + m.Errors.Write
+				if m.Requests == 0 || m.Errors.Status != m.Requests || m.Reconnects != m.Requests || m.Errors.Total() != m.Requests+lost {
+					t.Errorf("%d requests, errors %+v, %d reconnects", m.Requests, m.Errors, m.Reconnects)
 				}
 				if name == "reads no more" && lost > 0 {
 					t.Errorf("%d answers lost", lost)
@@ -59,8 +59,8 @@ func TestRefused(t *testing.T) {
 			l.pass(tick)
 		}
 		want := []string{"connect: connection refused"}
-		if l.errors != (Errors{Connect: 3}) || l.requests != 0 || l.reopened != 0 || !slices.Equal(l.words(), want) {
-			t.Errorf("errors %+v of %q, %d requests, %d reconnects", l.errors, l.words(), l.requests, l.reopened)
+		if l.Errors != (Errors{Connect: 3}) || l.Requests != 0 || l.Reconnects != 0 || !slices.Equal(l.words(), want) {
+			t.Errorf("errors %+v of %q, %d requests, %d reconnects", l.Errors, l.words(), l.Requests, l.Reconnects)
 		}
 		if _, err := New(t.Context(), cfg); err == nil || !strings.HasPrefix(err.Error(), "unable to connect to 127.0.0.1:") {
 			t.Errorf("New without a server: %v", err)
@@ -89,8 +89,8 @@ func TestNoHandshake(t *testing.T) {
 				l.until("handshake", func() bool { return s.accepted.Load() == 2*(n+1) && !l.all(connecting)() })
 				l.pass(cfg.Timeout + time.Second)
 			}
-			if want := []string{tt.cause}; l.errors != (Errors{Connect: 2}) || l.requests != 0 || !slices.Equal(l.words(), want) {
-				t.Errorf("errors %+v of %q, want %q", l.errors, l.words(), want)
+			if want := []string{tt.cause}; l.Errors != (Errors{Connect: 2}) || l.Requests != 0 || !slices.Equal(l.words(), want) {
+				t.Errorf("errors %+v of %q, want %q", l.Errors, l.words(), want)
 			}
 		})
 	}
@@ -111,7 +111,7 @@ func TestOutage(t *testing.T) {
 		cfg := testConfig(before.url)
 		cfg.Connections = connections
 		l := step(t, cfg)
-		l.until("an answer each", func() bool { return l.requests == connections })
+		l.until("an answer each", func() bool { return l.Requests == connections })
 		before.listener.Close()
 		<-before.stopped
 		close(leave)
@@ -120,9 +120,9 @@ func TestOutage(t *testing.T) {
 		after := over.listen(t, before.listener.Addr().String(), 0, behave)
 		t.Cleanup(after.close)
 		l.pass(tick)
-		l.until("more answers", func() bool { return l.requests > 100 && after.accepted.Load() == connections })
-		if want := (Errors{Connect: connections}); l.errors != want || l.reopened != connections {
-			t.Errorf("errors %+v, want %+v; %d reconnects, want %d", l.errors, want, l.reopened, connections)
+		l.until("more answers", func() bool { return l.Requests > 100 && after.accepted.Load() == connections })
+		if want := (Errors{Connect: connections}); l.Errors != want || l.Reconnects != connections {
+			t.Errorf("errors %+v, want %+v; %d reconnects, want %d", l.Errors, want, l.Reconnects, connections)
 		}
 	})
 }
@@ -161,15 +161,15 @@ func TestSilent(t *testing.T) {
 					l.until("requests", l.all(waiting))
 					l.pass(cfg.Timeout + time.Minute)
 					l.pass(time.Minute)
-					if want := (Errors{Timeout: connections * (n + 1)}); l.errors != want {
-						t.Errorf("after the timeout: errors %+v, want %+v", l.errors, want)
+					if want := (Errors{Timeout: connections * (n + 1)}); l.Errors != want {
+						t.Errorf("after the timeout: errors %+v, want %+v", l.Errors, want)
 					}
 					l.pass(cfg.Timeout)
 					l.until("connections", func() bool { return s.accepted.Load() == connections*(int64(n)+2) })
 				}
-				want := []string{"timeout: no answer within the timeout"}
-				if l.requests != 0 || l.reopened != 0 || !slices.Equal(l.words(), want) {
-					t.Errorf("%d requests, %d reconnects, causes %q", l.requests, l.reopened, l.words())
+				want := []string{"timeout: no response within the timeout"}
+				if l.Requests != 0 || l.Reconnects != 0 || !slices.Equal(l.words(), want) {
+					t.Errorf("%d requests, %d reconnects, causes %q", l.Requests, l.Reconnects, l.words())
 				}
 			})
 		}
@@ -187,8 +187,8 @@ func TestFlood(t *testing.T) {
 			}
 		}))
 		m := runUntil(t, testConfig(s.url), func() bool { return s.answers.Load() > 100 })
-		if m.requests < 50 || m.errors != (Errors{}) {
-			t.Errorf("%d requests, errors %+v", m.requests, m.errors)
+		if m.Requests < 50 || m.Errors != (Errors{}) {
+			t.Errorf("%d requests, errors %+v", m.Requests, m.Errors)
 		}
 	})
 }
@@ -219,9 +219,9 @@ func TestLate(t *testing.T) {
 			l.until("request", func() bool { return s.requests.Load() == int64(n+1) })
 			late()
 			answer <- struct{}{}
-			l.until("answer", func() bool { return l.requests == uint64(n+1) })
-			if want := (Errors{Timeout: uint64(n + 1)}); l.errors != want {
-				t.Errorf("errors %+v, want %+v", l.errors, want)
+			l.until("answer", func() bool { return l.Requests == uint64(n+1) })
+			if want := (Errors{Timeout: uint64(n + 1)}); l.Errors != want {
+				t.Errorf("errors %+v, want %+v", l.Errors, want)
 			}
 		}
 		m := Measurement{cfg: cfg, elapsed: l.now(), counters: l.counters}
@@ -251,7 +251,7 @@ func TestSlowConnect(t *testing.T) {
 		l.pass(cfg.Timeout + time.Second)
 	}
 	want := []string{"connect: no connection within the timeout"}
-	if l.errors != (Errors{Connect: 2}) || l.requests != 0 || !slices.Equal(l.words(), want) {
-		t.Errorf("errors %+v of %q", l.errors, l.words())
+	if l.Errors != (Errors{Connect: 2}) || l.Requests != 0 || !slices.Equal(l.words(), want) {
+		t.Errorf("errors %+v of %q", l.Errors, l.words())
 	}
 }

@@ -12,15 +12,15 @@ import (
 func checkServed(t *testing.T, s *server, m *Measurement, connections int, answer string) {
 	t.Helper()
 	s.close()
-	served, measured := s.answers.Load(), int64(m.requests)
+	served, measured := s.answers.Load(), int64(m.Requests)
 	if measured == 0 || served < measured || served > measured+int64(connections) {
 		t.Errorf("%d requests measured, %d served over %d connections", measured, served, connections)
 	}
 	if received := s.requests.Load(); received < measured || received > measured+int64(connections) {
 		t.Errorf("%d requests measured, %d received over %d connections", measured, received, connections)
 	}
-	if least, most := measured*int64(len(answer)), s.bytes.Load(); int64(m.bytes) < least || int64(m.bytes) > most {
-		t.Errorf("%d bytes read, want %d to %d", m.bytes, least, most)
+	if least, most := measured*int64(len(answer)), s.bytes.Load(); int64(m.Bytes) < least || int64(m.Bytes) > most {
+		t.Errorf("%d bytes read, want %d to %d", m.Bytes, least, most)
 	}
 }
 
@@ -72,19 +72,19 @@ func TestFraming(t *testing.T) {
 				var want Errors
 				var reopened uint64
 				if tt.status {
-					want.Status = m.requests
+					want.Status = m.Requests
 				}
 				if tt.extra {
-					want.Read = m.requests
+					want.Read = m.Requests
 				}
 				if tt.closes {
-					reopened = m.requests
+					reopened = m.Requests
 				}
-				if m.errors != want {
-					t.Errorf("errors %+v, want %+v", m.errors, want)
+				if m.Errors != want {
+					t.Errorf("errors %+v, want %+v", m.Errors, want)
 				}
-				if m.reopened != reopened && tt.name != "closes unannounced" {
-					t.Errorf("%d reconnects after %d requests", m.reopened, m.requests)
+				if m.Reconnects != reopened && tt.name != "closes unannounced" {
+					t.Errorf("%d reconnects after %d requests", m.Reconnects, m.Requests)
 				}
 			})
 		}
@@ -128,11 +128,11 @@ func TestClosesBetweenRequests(t *testing.T) {
 					}
 				})
 				m := runUntil(t, testConfig(s.url), func() bool { return s.answers.Load() > 100 })
-				if m.errors != (Errors{}) {
-					t.Errorf("errors %+v of %q, want none", m.errors, m.words())
+				if m.Errors != (Errors{}) {
+					t.Errorf("errors %+v of %q, want none", m.Errors, m.words())
 				}
-				if least := m.requests / 3; least == 0 || m.reopened < least-2 || m.reopened > least+2 {
-					t.Errorf("%d reconnects after %d requests, want a third", m.reopened, m.requests)
+				if least := m.Requests / 3; least == 0 || m.Reconnects < least-2 || m.Reconnects > least+2 {
+					t.Errorf("%d reconnects after %d requests, want a third", m.Reconnects, m.Requests)
 				}
 			})
 		}
@@ -174,13 +174,13 @@ func TestIdle(t *testing.T) {
 					again-- // The one that was asked goes on.
 				}
 				m := runUntil(t, cfg, func() bool { return s.accepted.Load() >= connections+again })
-				lost := m.errors.Read + m.errors.Write
+				lost := m.Errors.Read + m.Errors.Write
 				switch {
-				case speaks && (m.errors != (Errors{Read: connections - 1}) || m.requests != 1):
-					t.Errorf("errors %+v, %d requests", m.errors, m.requests)
-				case !speaks && (lost < 1 || lost > 1 && name != "resets" || m.errors.Total() != lost || m.reopened != connections-lost):
+				case speaks && (m.Errors != (Errors{Read: connections - 1}) || m.Requests != 1):
+					t.Errorf("errors %+v, %d requests", m.Errors, m.Requests)
+				case !speaks && (lost < 1 || lost > 1 && name != "resets" || m.Errors.Total() != lost || m.Reconnects != connections-lost):
 					// A reset may come before connecting is known to have ended.
-					t.Errorf("errors %+v, %d reconnects", m.errors, m.reopened)
+					t.Errorf("errors %+v, %d reconnects", m.Errors, m.Reconnects)
 				}
 			})
 		}
@@ -215,8 +215,8 @@ func TestSplit(t *testing.T) {
 		for _, s := range []*server{split, bytewise} {
 			cfg := testConfig(s.url)
 			m := runUntil(t, cfg, func() bool { return s.answers.Load() > 2*int64(len(chunked)) })
-			if m.errors != (Errors{}) || m.reopened > 0 {
-				t.Errorf("errors %+v, %d reconnects, want none", m.errors, m.reopened)
+			if m.Errors != (Errors{}) || m.Reconnects > 0 {
+				t.Errorf("errors %+v, %d reconnects, want none", m.Errors, m.Reconnects)
 			}
 			checkServed(t, s, m, cfg.Connections, okAnswer)
 		}

@@ -112,7 +112,7 @@ func (h *histogram) below(limit int) *histogram {
 }
 
 // correct adds the samples that a closed loop did not take while it waited for
-// a slow answer, exactly as stats_correct in wrk's stats.c does: a value v above
+// a slow response, exactly as stats_correct in wrk's stats.c does: a value v above
 // twice the expected interval adds v-interval, v-2·interval, … down to the
 // interval. As in wrk, min stays what was really measured, and added values
 // below it only count: they are in no sum.

@@ -14,7 +14,7 @@ func (s *sampleSet) measurement() *Measurement {
 	m := &Measurement{
 		cfg:      Config{Connections: s.connections, Timeout: time.Duration(s.timeout) * time.Microsecond},
 		elapsed:  time.Duration(s.runtime) * time.Microsecond,
-		counters: counters{requests: uint64(s.n), bytes: s.bytes, errors: s.errors},
+		counters: counters{Result: Result{Requests: uint64(s.n), Bytes: s.bytes, Errors: s.errors}},
 	}
 	m.raw, m.rates = s.histograms()
 	return m

@@ -37,14 +37,14 @@ type Config struct {
 	Body   []byte
 	// UnixSocket, if set, is connected to instead of the URL's host.
 	UnixSocket string
-	// Rate is how many requests a second to send, whatever the answers do.
+	// Rate is how many requests a second to send, whatever the responses do.
 	// Latencies then count from when a request was meant to be sent. 0 means
-	// a closed loop: each connection sends when it has its answer.
+	// a closed loop: each connection sends when it has its response.
 	Rate float64
-	// Requests ends the run after so many answers; 0 means that only
+	// Requests ends the run after so many responses; 0 means that only
 	// Duration does.
 	Requests int
-	// Timeout is how long an answer may take before it counts as a timeout.
+	// Timeout is how long a response may take before it counts as a timeout.
 	// After twice that the connection is given up and opened again.
 	Timeout time.Duration
 }
@@ -77,7 +77,7 @@ type Runner struct {
 	target *target
 	done   atomic.Uint64
 	stop   atomic.Bool
-	// taken counts the answers of all threads where Config.Requests bounds
+	// taken counts the responses of all threads where Config.Requests bounds
 	// them, and last is when the last of those came, since the run began.
 	taken atomic.Int64
 	last  atomic.Int64
@@ -210,7 +210,7 @@ func (r *Runner) measure(loops []*loop) (*Measurement, error) {
 	return m, cmp.Or(errs...)
 }
 
-// take says whether an answer at the given time since the beginning still counts.
+// take says whether a response at the given time since the beginning still counts.
 // The last one of Config.Requests ends the run.
 func (r *Runner) take(at time.Duration) bool {
 	if r.cfg.Requests == 0 {

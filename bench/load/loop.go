@@ -104,9 +104,9 @@ func (l *loop) run(began time.Time) error {
 		l.step(now, end)
 	}
 	if l.schedule != nil {
-		l.unsent = l.schedule.overdue(min(l.now(), end))
+		l.Unsent = l.schedule.overdue(min(l.now(), end))
 	}
-	l.runner.done.Add(l.requests - l.rated)
+	l.runner.done.Add(l.Requests - l.rated)
 	return l.err
 }
 
@@ -134,11 +134,11 @@ func (l *loop) step(now, end time.Duration) {
 // tick does what has to be done every now and then.
 func (l *loop) tick(now time.Duration) {
 	// As in wrk, a time without a response belongs to the next rate.
-	if done := l.requests - l.rated; done > 0 {
+	if done := l.Requests - l.rated; done > 0 {
 		rate := float64(done) / (now - l.lastRate).Seconds() / float64(l.threads)
 		l.rates.record(int(rate), uint64(l.threads))
 		l.runner.done.Add(done)
-		l.lastRate, l.rated = now, l.requests
+		l.lastRate, l.rated = now, l.Requests
 	}
 	l.lastTick = now
 	for i := range l.conns {

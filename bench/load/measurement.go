@@ -16,10 +16,10 @@ type Measurement struct {
 }
 
 // corrected is what wrk's statistics of the same samples hold: nothing above
-// the timeout, and phantom samples for what a slow answer kept from being sent.
+// the timeout, and phantom samples for what a slow response kept from being sent.
 func (m *Measurement) corrected() *histogram {
 	h := m.raw.below(int(m.cfg.Timeout/time.Microsecond) + 1)
-	if perConnection := m.requests / uint64(m.cfg.Connections); perConnection > 0 {
+	if perConnection := m.Requests / uint64(m.cfg.Connections); perConnection > 0 {
 		h.correct(int(uint64(m.elapsed.Microseconds()) / perConnection))
 	}
 	return h
@@ -27,19 +27,14 @@ func (m *Measurement) corrected() *histogram {
 
 // Result sums the measurement up.
 func (m *Measurement) Result() (Result, error) {
-	res := Result{
-		Requests:   m.requests,
-		Seconds:    m.elapsed.Seconds(),
-		QPS:        float64(m.requests) / m.elapsed.Seconds(),
-		Bytes:      m.bytes,
-		Reconnects: &m.reopened,
-		Rate:       m.cfg.Rate,
-		Unsent:     m.unsent,
-		Busy:       figure(m.busiest.Seconds() / m.elapsed.Seconds()),
-		Errors:     m.errors,
-		Causes:     m.words(),
-	}
-	if m.requests == 0 {
+	res := m.counters.Result
+	res.Seconds = m.elapsed.Seconds()
+	res.QPS = float64(m.Requests) / res.Seconds
+	res.Busy = figure(m.busiest.Seconds() / res.Seconds)
+	res.Rate = m.cfg.Rate
+	res.Causes = m.words()
+	res.Reconnects = &m.Reconnects
+	if m.Requests == 0 {
 		return res, nil
 	}
 	res.Latency = latencyOf(m.raw)

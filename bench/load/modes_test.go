@@ -49,8 +49,8 @@ func measure(t *testing.T, cfg Config) *Measurement {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.errors != (Errors{}) || m.requests == 0 {
-		t.Errorf("%d requests, errors %+v", m.requests, m.errors)
+	if m.Errors != (Errors{}) || m.Requests == 0 {
+		t.Errorf("%d requests, errors %+v", m.Requests, m.Errors)
 	}
 	return m
 }
@@ -63,11 +63,11 @@ func TestServers(t *testing.T) {
 		cfg := modeConfig(url)
 		cfg.Requests = 1000
 		m := measure(t, cfg)
-		if n := uint64(served.Load()); m.requests != 1000 || n < m.requests || n > m.requests+uint64(cfg.Connections) {
-			t.Errorf("%d requests served, %d answers counted", n, m.requests)
+		if n := uint64(served.Load()); m.Requests != 1000 || n < m.Requests || n > m.Requests+uint64(cfg.Connections) {
+			t.Errorf("%d requests served, %d answers counted", n, m.Requests)
 		}
-		if m.raw.count != m.requests {
-			t.Errorf("%d latencies of %d requests", m.raw.count, m.requests)
+		if m.raw.count != m.Requests {
+			t.Errorf("%d latencies of %d requests", m.raw.count, m.Requests)
 		}
 	})
 }
@@ -102,8 +102,8 @@ func TestUnixSocket(t *testing.T) {
 		cfg := modeConfig(scheme + "://example.org/hello")
 		cfg.UnixSocket = path
 		m := measure(t, cfg)
-		if n := uint64(served.Load()); n < m.requests {
-			t.Errorf("%d requests served, %d answers counted", n, m.requests)
+		if n := uint64(served.Load()); n < m.Requests {
+			t.Errorf("%d requests served, %d answers counted", n, m.Requests)
 		}
 		cfg.UnixSocket += ".none"
 		if _, err := New(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), cfg.UnixSocket) {
@@ -129,8 +129,8 @@ func TestMethodAndBody(t *testing.T) {
 				})
 				cfg := modeConfig(url)
 				cfg.Method, cfg.Body, cfg.Rate = http.MethodPut, body, rate
-				if m := measure(t, cfg); m.reopened != 0 {
-					t.Errorf("%d bytes: %d reconnects", size, m.reopened)
+				if m := measure(t, cfg); m.Reconnects != 0 {
+					t.Errorf("%d bytes: %d reconnects", size, m.Reconnects)
 				}
 				// What was cut off at the end is in flight, not wrong.
 				if n := wrong.Load(); n > int64(cfg.Connections) {
@@ -172,8 +172,8 @@ func TestUntilRequests(t *testing.T) {
 			})
 			cfg := modeConfig(server.url)
 			cfg.Connections, cfg.Requests = 2, n
-			if m := measure(t, cfg); m.requests != uint64(n) || m.raw.count != uint64(n) {
-				t.Errorf("%d answers, %d latencies, want %d", m.requests, m.raw.count, n)
+			if m := measure(t, cfg); m.Requests != uint64(n) || m.raw.count != uint64(n) {
+				t.Errorf("%d answers, %d latencies, want %d", m.Requests, m.raw.count, n)
 			}
 		}
 	})
@@ -189,10 +189,10 @@ func TestRate(t *testing.T) {
 		cfg.Rate, cfg.Requests = 400, 100
 		m := measure(t, cfg)
 		due := uint64(m.elapsed.Seconds()*cfg.Rate) + uint64(cfg.Threads)
-		if n := uint64(served.Load()); m.requests != 100 || n > due+uint64(cfg.Connections) {
-			t.Errorf("%d answers, %d requests served of %d that were due", m.requests, n, due)
+		if n := uint64(served.Load()); m.Requests != 100 || n > due+uint64(cfg.Connections) {
+			t.Errorf("%d answers, %d requests served of %d that were due", m.Requests, n, due)
 		}
-		if m.service.count != m.requests || m.raw.mean() < m.service.mean() {
+		if m.service.count != m.Requests || m.raw.mean() < m.service.mean() {
 			t.Errorf("service time %v µs of %d, latency %v µs of %d: none is longer than the other",
 				m.service.mean(), m.service.count, m.raw.mean(), m.raw.count)
 		}
@@ -206,7 +206,7 @@ func TestTinyRate(t *testing.T) {
 	cfg := modeConfig(s.url)
 	cfg.Rate = 1e-10
 	l := step(t, cfg)
-	l.until("answer", func() bool { return l.requests == 1 })
+	l.until("answer", func() bool { return l.Requests == 1 })
 	l.pass(time.Hour)
 	l.until("idle connections", l.all(idle))
 	if unsent := l.schedule.overdue(l.now()); unsent != 0 || s.requests.Load() != 1 {
@@ -250,8 +250,8 @@ func TestRateTooHigh(t *testing.T) {
 	cfg.Rate, cfg.Requests = 4000, 100
 	m := measure(t, cfg)
 	// 100 answers take a quarter of a second at least.
-	if m.unsent < 800 {
-		t.Errorf("%d answers, %d unsent of 1000 and more", m.requests, m.unsent)
+	if m.Unsent < 800 {
+		t.Errorf("%d answers, %d unsent of 1000 and more", m.Requests, m.Unsent)
 	}
 	if m.raw.mean() < 5*m.service.mean() {
 		t.Errorf("latency %v µs, service time %v µs: the queue is missing", m.raw.mean(), m.service.mean())
@@ -273,7 +273,7 @@ func TestRateIdleClosed(t *testing.T) {
 		})
 		cfg := modeConfig(s.url)
 		cfg.Rate, cfg.Requests = 1000, 50
-		if m := measure(t, cfg); m.reopened == 0 {
+		if m := measure(t, cfg); m.Reconnects == 0 {
 			t.Error("no connection was opened again")
 		}
 	})
@@ -291,11 +291,11 @@ func TestWriteHDR(t *testing.T) {
 	if err != nil || h == nil {
 		t.Fatalf("read it back: %v", err)
 	}
-	if n := uint64(h.TotalCount()); n != m.requests {
-		t.Errorf("%d values of %d requests", n, m.requests)
+	if n := uint64(h.TotalCount()); n != m.Requests {
+		t.Errorf("%d values of %d requests", n, m.Requests)
 	}
 	// HdrHistogram's rank is a nearest one, wrk's may be one higher.
-	low := float64(m.raw.percentile(50-100/float64(m.requests))) * 1000
+	low := float64(m.raw.percentile(50-100/float64(m.Requests))) * 1000
 	high := float64(m.raw.percentile(50)) * 1000
 	if got := float64(h.ValueAtQuantile(50)); got < low*0.99-1000 || got > high*1.01+1000 {
 		t.Errorf("median %v ns, want %v to %v", got, low, high)

@@ -34,8 +34,8 @@ const (
 	errNoHeader    = http1.Error("header line without a name and a colon")
 	errFolded      = http1.Error("folded header that affects framing")
 	errChunkedIn10 = http1.Error("chunked response in HTTP/1.0")
-	errBadStatus   = http1.Error("status that is no number from 100 on")
-	errUpgrade     = http1.Error("101 without a request to upgrade")
+	errBadStatus   = http1.Error("status is not a number from 100 to 999")
+	errUpgrade     = http1.Error("status 101, but no upgrade was requested")
 )
 
 type parserState uint8

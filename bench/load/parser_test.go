@@ -131,7 +131,7 @@ func TestParser(t *testing.T) {
 		{name: "other coding", stream: "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", err: http1.ErrCoding},
 		{name: "chunked twice", stream: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", err: http1.ErrCoding},
 		{name: "1.0 chunked", stream: "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", err: errChunkedIn10},
-		{name: "chunk size overflows", stream: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", err: http1.Error("chunk size that is no hexadecimal number below 2^63")},
+		{name: "chunk size overflows", stream: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", err: http1.Error("chunk size is not a hexadecimal number below 2^63")},
 		{name: "endless status line", stream: "HTTP/1.1 200 " + strings.Repeat("x", 1<<17), err: http1.Error("header section over 64 KiB")},
 		{name: "endless header", stream: "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", 20000), err: http1.Error("header section over 64 KiB")},
 		{name: "endless header line", stream: "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("x", 1<<17), err: http1.Error("header section over 64 KiB")},

@@ -90,9 +90,9 @@ func TestAllocations(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := memory()
-	allocs := float64(after.Mallocs-before.Mallocs) / float64(m.requests)
-	t.Logf("%d requests, %d allocations (%.4f a request), upstream's included", m.requests, after.Mallocs-before.Mallocs, allocs)
-	if m.requests < uint64(cfg.Requests) || allocs >= 0.01 {
+	allocs := float64(after.Mallocs-before.Mallocs) / float64(m.Requests)
+	t.Logf("%d requests, %d allocations (%.4f a request), upstream's included", m.Requests, after.Mallocs-before.Mallocs, allocs)
+	if m.Requests < uint64(cfg.Requests) || allocs >= 0.01 {
 		t.Errorf("%v allocations a request", allocs)
 	}
 }
@@ -118,21 +118,21 @@ func TestTenThousand(t *testing.T) {
 	before := memory().HeapAlloc
 	l := step(t, cfg)
 	l.until("connections", func() bool {
-		return l.requests > 2*connections && !slices.ContainsFunc(l.conns, func(c conn) bool { return !c.answered })
+		return l.Requests > 2*connections && !slices.ContainsFunc(l.conns, func(c conn) bool { return !c.answered })
 	})
 	grown := memory().HeapAlloc - before
-	t.Logf("%d requests, %d bytes a connection", l.requests, grown/connections)
+	t.Logf("%d requests, %d bytes a connection", l.Requests, grown/connections)
 	if files := lowestFree(t); files < connections {
 		t.Errorf("%d descriptors, want %d connections", files, connections)
 	}
-	if l.errors != (Errors{}) || grown/connections > 5000 {
-		t.Errorf("errors %+v, %d bytes a connection", l.errors, grown/connections)
+	if l.Errors != (Errors{}) || grown/connections > 5000 {
+		t.Errorf("errors %+v, %d bytes a connection", l.Errors, grown/connections)
 	}
 	// What may grow is the range of the histogram.
-	requests, middle := l.requests, memory().Mallocs
-	l.until("more requests", func() bool { return l.requests > requests+2*connections })
+	requests, middle := l.Requests, memory().Mallocs
+	l.until("more requests", func() bool { return l.Requests > requests+2*connections })
 	if n := memory().Mallocs - middle; n > uint64(len(l.raw.pages)+1000) {
-		t.Errorf("%d allocations for %d requests", n, l.requests-requests)
+		t.Errorf("%d allocations for %d requests", n, l.Requests-requests)
 	}
 }
 

@@ -13,7 +13,7 @@ type Result struct {
 	// Bytes counts every byte read from the sockets, headers included.
 	Bytes uint64 `json:"bytes"`
 	// Reconnects counts connections that were opened again because the
-	// server closed them after an answer, which is no error. Nil where the load
+	// server closed them after a response, which is no error. Nil where the load
 	// generator does not tell.
 	Reconnects *uint64 `json:"reconnects"`
 	// Busy is the share of the window that the busiest loop had something to
@@ -60,7 +60,7 @@ type Errors struct {
 	Read    uint64 `json:"read"`
 	Write   uint64 `json:"write"`
 	Timeout uint64 `json:"timeout"`
-	// Status counts answers with a status above 399.
+	// Status counts responses with a status above 399.
 	Status uint64 `json:"status"`
 }
 

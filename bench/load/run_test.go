@@ -30,15 +30,15 @@ func TestCounts(t *testing.T) {
 	cfg := testConfig(s.url)
 	cfg.Threads, cfg.Connections = 3, 7
 	m := runUntil(t, cfg, func() bool { return s.accepted.Load() == 7 && s.answers.Load() > 1000 })
-	if m.errors != (Errors{}) || m.reopened != 0 {
-		t.Errorf("errors %+v, %d reconnects", m.errors, m.reopened)
+	if m.Errors != (Errors{}) || m.Reconnects != 0 {
+		t.Errorf("errors %+v, %d reconnects", m.Errors, m.Reconnects)
 	}
 	checkServed(t, s, m, cfg.Connections, okAnswer)
 	if got := s.accepted.Load(); got != 7 {
 		t.Errorf("%d connections, want 7", got)
 	}
-	if m.bytes != m.requests*uint64(len(okAnswer)) {
-		t.Errorf("%d bytes of %d answers of %d bytes", m.bytes, m.requests, len(okAnswer))
+	if m.Bytes != m.Requests*uint64(len(okAnswer)) {
+		t.Errorf("%d bytes of %d answers of %d bytes", m.Bytes, m.Requests, len(okAnswer))
 	}
 	if m.busiest <= 0 || m.busiest > m.elapsed {
 		t.Errorf("busy for %v of %v", m.busiest, m.elapsed)
@@ -121,7 +121,7 @@ func TestStall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waited := m.requests - m.raw.below(int((stall - stall/20).Microseconds())).count
+	waited := m.Requests - m.raw.below(int((stall - stall/20).Microseconds())).count
 	if waited < connections {
 		t.Errorf("%d of %d connections have waited for the server", waited, connections)
 	}
@@ -147,8 +147,8 @@ func TestClockStopsFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		m, err := r.measure(loops)
-		if err != nil || m.requests != 100 || m.elapsed != time.Duration(r.last.Load()) {
-			t.Errorf("%d requests in %v, the last at %v: %v", m.requests, m.elapsed, time.Duration(r.last.Load()), err)
+		if err != nil || m.Requests != 100 || m.elapsed != time.Duration(r.last.Load()) {
+			t.Errorf("%d requests in %v, the last at %v: %v", m.Requests, m.elapsed, time.Duration(r.last.Load()), err)
 		}
 		var open int
 		for _, l := range loops {
@@ -200,7 +200,7 @@ func TestRates(t *testing.T) {
 		at       time.Duration
 		requests uint64
 	}{{100, 100}, {200, 300}, {300, 300}, {400, 300}, {500, 306}, {650, 396}} {
-		l.requests = step.requests
+		l.Requests = step.requests
 		l.tick(step.at * time.Millisecond)
 	}
 	var got []int
@@ -261,8 +261,8 @@ func TestIPv6(t *testing.T) {
 	t.Cleanup(s.close)
 	cfg := testConfig(s.url)
 	m := runUntil(t, cfg, func() bool { return s.answers.Load() > 100 })
-	if m.errors != (Errors{}) {
-		t.Errorf("errors %+v", m.errors)
+	if m.Errors != (Errors{}) {
+		t.Errorf("errors %+v", m.Errors)
 	}
 	checkServed(t, s, m, cfg.Connections, okAnswer)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // schedule says when requests are due at a fixed rate (an open loop), whatever
-// the answers do: so a slow answer keeps no request from being counted late
+// the responses do: so a slow response keeps no request from being counted late
 // (Schroeder et al., "Open Versus Closed: A Cautionary Tale", NSDI 2006). Each loop
 // has its share of the rate, and any of its connections that is free takes the
 // next request.

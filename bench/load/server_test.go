@@ -286,11 +286,11 @@ func runUntil(t testing.TB, cfg Config, enough func() bool) *Measurement {
 // check compares counts that have to agree.
 func check(t testing.TB, runner *Runner, m *Measurement) {
 	t.Helper()
-	if got := runner.Completed(); got != m.requests {
-		t.Errorf("Completed is %d after the run, requests are %d", got, m.requests)
+	if got := runner.Completed(); got != m.Requests {
+		t.Errorf("Completed is %d after the run, requests are %d", got, m.Requests)
 	}
-	if m.raw.count != m.requests {
-		t.Errorf("%d latencies of %d requests", m.raw.count, m.requests)
+	if m.raw.count != m.Requests {
+		t.Errorf("%d latencies of %d requests", m.raw.count, m.Requests)
 	}
 }
 
@@ -350,7 +350,7 @@ func (s stepped) until(what string, enough func() bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !enough(); {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("%s: not in 20 s; errors %+v, %d requests", what, s.errors, s.requests)
+			s.t.Fatalf("%s: not in time; errors %+v, %d requests", what, s.Errors, s.Requests)
 		}
 		s.lastTick = s.now()
 		if s.step(s.now(), s.now()+time.Millisecond); s.err != nil {

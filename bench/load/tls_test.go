@@ -24,11 +24,11 @@ func TestUntilClose(t *testing.T) {
 				}
 			})
 			m := runUntil(t, testConfig(s.url), func() bool { return s.answers.Load() > 20 })
-			if tt.complete && (m.requests == 0 || m.errors != (Errors{}) || m.reopened != m.requests) {
-				t.Errorf("%d requests, errors %+v, %d reconnects", m.requests, m.errors, m.reopened)
+			if tt.complete && (m.Requests == 0 || m.Errors != (Errors{}) || m.Reconnects != m.Requests) {
+				t.Errorf("%d requests, errors %+v, %d reconnects", m.Requests, m.Errors, m.Reconnects)
 			}
-			if !tt.complete && (m.requests != 0 || m.errors.Read == 0 || m.errors.Total() != m.errors.Read) {
-				t.Errorf("%d requests, errors %+v, want read errors alone", m.requests, m.errors)
+			if !tt.complete && (m.Requests != 0 || m.Errors.Read == 0 || m.Errors.Total() != m.Errors.Read) {
+				t.Errorf("%d requests, errors %+v, want read errors alone", m.Requests, m.Errors)
 			}
 		})
 	}
@@ -45,8 +45,8 @@ func TestFurtherRecord(t *testing.T) {
 	})
 	// Both records may come together or not.
 	m := runUntil(t, testConfig(twice.url), func() bool { return twice.answers.Load() > 100 })
-	if m.errors.Read == 0 {
-		t.Errorf("%d requests and no read error, of %d answers to requests", m.requests, twice.answers.Load())
+	if m.Errors.Read == 0 {
+		t.Errorf("%d requests and no read error, of %d answers to requests", m.Requests, twice.answers.Load())
 	}
 	once := https.serve(t, func(c *session) {
 		if c.request() {
@@ -54,8 +54,8 @@ func TestFurtherRecord(t *testing.T) {
 		}
 	})
 	m = runUntil(t, testConfig(once.url), func() bool { return once.answers.Load() > 50 })
-	if m.reopened == 0 || m.errors != (Errors{}) {
-		t.Errorf("%d requests, errors %+v, %d reconnects", m.requests, m.errors, m.reopened)
+	if m.Reconnects == 0 || m.Errors != (Errors{}) {
+		t.Errorf("%d requests, errors %+v, %d reconnects", m.Requests, m.Errors, m.Reconnects)
 	}
 }
 

@@ -87,22 +87,22 @@ func (m *Measurement) WriteWrk(w io.Writer, distribution bool) error {
 	if distribution {
 		out.distribution("Latency Distribution", latency)
 		if m.service != nil {
-			out.distribution("Service Distribution (from the real send time)", m.service)
+			out.distribution("Service Distribution (from the actual send time)", m.service)
 		}
 	}
-	out.printf("  %d requests in %s, %sB read\n", m.requests,
-		formatMicroseconds(float64(m.elapsed/time.Microsecond)), formatBinary(float64(m.bytes)))
-	if e := m.errors; e.Connect+e.Read+e.Write+e.Timeout > 0 {
+	out.printf("  %d requests in %s, %sB read\n", m.Requests,
+		formatMicroseconds(float64(m.elapsed/time.Microsecond)), formatBinary(float64(m.Bytes)))
+	if e := m.Errors; e.Connect+e.Read+e.Write+e.Timeout > 0 {
 		out.printf("  Socket errors: connect %d, read %d, write %d, timeout %d\n", e.Connect, e.Read, e.Write, e.Timeout)
 	}
-	if m.errors.Status > 0 {
-		out.printf("  Non-2xx or 3xx responses: %d\n", m.errors.Status)
+	if m.Errors.Status > 0 {
+		out.printf("  Non-2xx or 3xx responses: %d\n", m.Errors.Status)
 	}
 	if m.service != nil {
-		out.printf("  Target rate: %.2f requests/sec, %d requests were due and not sent\n", m.cfg.Rate, m.unsent)
+		out.printf("  Target rate: %.2f requests/sec, %d requests due but not sent\n", m.cfg.Rate, m.Unsent)
 	}
-	out.printf("Requests/sec: %9.2f\n", float64(m.requests)/m.elapsed.Seconds())
-	out.printf("Transfer/sec: %10sB\n", formatBinary(float64(m.bytes)/m.elapsed.Seconds()))
+	out.printf("Requests/sec: %9.2f\n", float64(m.Requests)/m.elapsed.Seconds())
+	out.printf("Transfer/sec: %10sB\n", formatBinary(float64(m.Bytes)/m.elapsed.Seconds()))
 	return out.err
 }
 

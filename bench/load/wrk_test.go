@@ -45,7 +45,7 @@ func TestWriteWrkNothing(t *testing.T) {
 	m := &Measurement{
 		cfg:      Config{Connections: 10, Timeout: time.Second},
 		elapsed:  2 * time.Second,
-		counters: counters{raw: newHistogram(), rates: newHistogram(), errors: Errors{Timeout: 10}},
+		counters: counters{Result: Result{Errors: Errors{Timeout: 10}}, raw: newHistogram(), rates: newHistogram()},
 	}
 	const want = `  Thread Stats   Avg      Stdev     Max   +/- Stdev
     Latency        -         -        -         -

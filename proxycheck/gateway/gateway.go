@@ -75,13 +75,13 @@ type Server struct {
 // error if a port is taken.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s, err := newServer(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("start the gateway: %w", err)
+	if err == nil {
+		if err = s.start(ctx); err == nil {
+			return s, nil
+		}
+		err = errors.Join(err, s.Close())
 	}
-	if err := s.start(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("start the gateway: %w", err), s.Close())
-	}
-	return s, nil
+	return nil, fmt.Errorf("start the gateway: %w", err)
 }
 
 func newServer(cfg Config) (*Server, error) {

@@ -30,10 +30,10 @@ const (
 const (
 	errChunkLine   Error = "chunk size line over 4 KiB"
 	errTrailer     Error = "trailer section over 64 KiB"
-	errChunkSize   Error = "chunk size that is no hexadecimal number below 2^63"
-	errChunkLength Error = "chunk that is longer or shorter than its size"
+	errChunkSize   Error = "chunk size is not a hexadecimal number below 2^63"
+	errChunkLength Error = "chunk is longer or shorter than its size"
 	// A bare LF here is how request smuggling begins (CVE-2025-22871).
-	errChunkEnd Error = "line of a chunked body that ends without CRLF"
+	errChunkEnd Error = "line of a chunked body ends without CRLF"
 )
 
 // maxChunkLine bounds a chunk's size line with its extensions.

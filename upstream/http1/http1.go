@@ -13,9 +13,9 @@ type Error string
 func (e Error) Error() string { return string(e) }
 
 const (
-	ErrLength     Error = "Content-Length that is no number below 2^63"
+	ErrLength     Error = "Content-Length is not a number below 2^63"
 	ErrTwoLengths Error = "two Content-Length headers that differ"
-	ErrCoding     Error = "Transfer-Encoding other than chunked, once"
+	ErrCoding     Error = "Transfer-Encoding is not chunked, or given twice"
 
 	errHeader Error = "header section over 64 KiB"
 )
