@@ -34,7 +34,7 @@ func (o *outputFlags) add(fs *pflag.FlagSet) {
 		}
 		return read(s)
 	}
-	fs.VarP(format, "output", "o", "output format: "+orList(formats))
+	fs.VarP(format, "output", "o", "output format: "+report.Or(formats))
 	fs.BoolVar(&o.references, "references", false, "add the published figures of the same scenarios (text and markdown)")
 }
 
