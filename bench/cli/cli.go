@@ -137,7 +137,8 @@ func (p Program) newRoot() *cobra.Command {
 	root.AddCommand(
 		newRun(p.tool()), newCheck(p.tool()), newLoad(), newUpstream(), newEtcd(), newGateway(p.Version),
 		newMachine(), newReport(), newVersion(p.Version),
-		newTopic("scenario", "how to write a scenario file (see armrepro help scenario)", scenarioAbout),
+		// A text that only help shows.
+		&cobra.Command{Use: "scenario", Short: "how to write a scenario file (see armrepro help scenario)", Long: scenarioAbout},
 	)
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultHelpCmd()

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"armrepro/bench/report"
 	"armrepro/embed"
 	"armrepro/proxycheck/process"
 )
@@ -30,8 +31,8 @@ func group(cmd *cobra.Command, heading string, add func(*pflag.FlagSet)) {
 	cmd.Flags().AddFlagSet(set)
 	set.VisitAll(func(f *pflag.Flag) {
 		f.Annotations = map[string][]string{headingKey: {heading}}
-		if c, ok := f.Value.(*choice); ok {
-			complete := cobra.FixedCompletions(c.choices, cobra.ShellCompDirectiveNoFileComp)
+		if v, ok := f.Value.(*value[string]); ok && v.choices != nil {
+			complete := cobra.FixedCompletions(v.choices, cobra.ShellCompDirectiveNoFileComp)
 			if err := cmd.RegisterFlagCompletionFunc(f.Name, complete); err != nil {
 				panic(err) // A flag is defined twice: a mistake in this package.
 			}
@@ -169,7 +170,7 @@ func describeFlag(f *pflag.Flag) (names, usage string) {
 	switch f.DefValue {
 	case "", "false", "[]", "0", "0s", "-1":
 	default:
-		usage += " (default " + strings.Trim(f.DefValue, "[]") + ")"
+		usage += " (default " + strings.ReplaceAll(strings.Trim(f.DefValue, "[]"), " ", ",") + ")"
 	}
 	return names, usage
 }
@@ -212,7 +213,7 @@ func didYouMean(words ...string) string {
 	if len(words) == 0 {
 		return ""
 	}
-	return "did you mean " + orList(words) + "?"
+	return "did you mean " + report.Or(words) + "?"
 }
 
 func newHelp() *cobra.Command {
@@ -250,11 +251,6 @@ func describeCompletion(root *cobra.Command) {
 			}
 		}
 	}
-}
-
-// newTopic is a text that only help shows.
-func newTopic(name, short, long string) *cobra.Command {
-	return &cobra.Command{Use: name, Short: short, Long: long}
 }
 
 func newVersion(version string) *cobra.Command {

@@ -159,36 +159,32 @@ func (o *loadOptions) generate(ctx context.Context, cfg load.Config, stdout, std
 			return err
 		}
 	}
-	measured, cpu, err := measureLoad(ctx, runner, openEvents(o.eventsFD))
+	measured, run, err := measureLoad(ctx, runner, openEvents(o.eventsFD))
 	if err != nil {
 		return err
 	}
 	// Printed first: a full disk then loses only the log.
-	printErr := o.print(stdout, stderr, measured, cpu, cfg)
+	printErr := o.print(stdout, stderr, measured, run, cfg.Connections)
 	return errors.Join(printErr, hdr.write(measured.WriteHDR))
 }
 
 // print prints the measurement, and doubts about it.
-func (o *loadOptions) print(stdout, stderr io.Writer, measured *load.Measurement, cpu time.Duration, cfg load.Config) error {
-	result, err := measured.Result()
-	if err != nil {
-		return err
-	}
-	run := bench.Run{Result: result}
+func (o *loadOptions) print(stdout, stderr io.Writer, measured *load.Measurement, run bench.Run, connections int) error {
+	var err error
 	if o.output == "wrk" {
 		err = measured.WriteWrk(stdout, o.latency)
 	} else {
-		err = writeRun(stdout, run, cpu)
+		err = writeJSON(stdout, run)
 	}
 	// The process that follows the events judges the figures itself.
 	if o.eventsFD >= 0 {
 		return err
 	}
-	for _, cause := range result.Causes {
+	for _, cause := range run.Causes {
 		kind, why, _ := strings.Cut(cause, ": ")
 		fmt.Fprintf(stderr, "armrepro: first %s error: %s\n", kind, why)
 	}
-	for _, w := range bench.DoubtRun(&run, cfg.Connections) {
+	for _, w := range bench.DoubtRun(&run, connections) {
 		fmt.Fprintf(stderr, "armrepro: %s: %s\n  %s\n", w.Code, w.Text, w.Hint)
 	}
 	if run.Requests == 0 {
@@ -197,52 +193,46 @@ func (o *loadOptions) print(stdout, stderr io.Writer, measured *load.Measurement
 	return err
 }
 
-// measureLoad runs the generator and measures this process's CPU time.
-func measureLoad(ctx context.Context, runner *load.Runner, on events) (*load.Measurement, time.Duration, error) {
+// measureLoad runs the generator and measures what this process uses.
+func measureLoad(ctx context.Context, runner *load.Runner, on events) (measured *load.Measurement, run bench.Run, err error) {
 	before, err := process.CPUTime(os.Getpid())
 	if err != nil {
-		return nil, 0, err
+		return nil, run, err
 	}
 	on.send(experiment.LoadStarted, 0)
 	stop := on.follow(runner)
-	measured, err := runner.Run(ctx)
+	measured, err = runner.Run(ctx)
 	stop()
 	on.send(experiment.LoadEnded, runner.Completed())
 	if err != nil {
-		return nil, 0, err
+		return nil, run, err
 	}
 	after, err := process.CPUTime(os.Getpid())
-	return measured, after - before, err
-}
-
-// writeRun prints a measurement as the JSON of one run.
-func writeRun(w io.Writer, run bench.Run, cpu time.Duration) error {
-	if run.Seconds > 0 {
-		cores := cpu.Seconds() / run.Seconds
-		run.CPU.Load = &cores
+	if err != nil {
+		return nil, run, err
+	}
+	if run.Result, err = measured.Result(); run.Seconds > 0 {
+		run.CPU.Load = new((after - before).Seconds() / run.Seconds)
 	}
 	if rss, err := process.PeakRSS(os.DirFS("/"), os.Getpid()); err == nil {
 		run.RSS.Load = &rss
 	}
-	return writeJSON(w, run)
+	return measured, run, err
 }
 
-// events report progress to the process that started this one. The encoder is
-// nil where it did not ask.
-type events struct{ to *json.Encoder }
+// events report progress to the process that started this one, if it asked.
+type events struct{ to io.Writer }
 
 func openEvents(fd int) events {
 	if fd < 0 {
-		return events{}
+		return events{io.Discard}
 	}
-	return events{json.NewEncoder(os.NewFile(uintptr(fd), "events"))}
+	return events{os.NewFile(uintptr(fd), "events")}
 }
 
 // send sends one event. An error means that the reader has gone, which is fine.
 func (e events) send(name string, completed uint64) {
-	if e.to != nil {
-		_ = e.to.Encode(experiment.Event{Name: name, Completed: completed})
-	}
+	_ = json.NewEncoder(e.to).Encode(experiment.Event{Name: name, Completed: completed})
 }
 
 // follow sends the runner's progress until the returned function is called.

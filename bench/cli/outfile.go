@@ -66,17 +66,15 @@ func (o *outFile) beside() (*os.File, error) {
 }
 
 // write fills the file with the output of text. On nil it does nothing.
-func (o *outFile) write(text func(io.Writer) error) error {
+func (o *outFile) write(text func(io.Writer) error) (err error) {
 	if o == nil {
 		return nil
 	}
-	if err := o.put(text); err != nil {
-		return fmt.Errorf("write %s: %w", o.name, err)
-	}
-	return nil
-}
-
-func (o *outFile) put(text func(io.Writer) error) error {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write %s: %w", o.name, err)
+		}
+	}()
 	if o.device != nil {
 		return errors.Join(text(o.device), o.device.Close())
 	}
@@ -84,8 +82,7 @@ func (o *outFile) put(text func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(text(f), f.Chmod(o.mode), f.Close())
-	if err == nil {
+	if err = errors.Join(text(f), f.Chmod(o.mode), f.Close()); err == nil {
 		err = os.Rename(f.Name(), o.name)
 	}
 	if err != nil {

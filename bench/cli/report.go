@@ -34,7 +34,7 @@ func (o *outputFlags) add(fs *pflag.FlagSet) {
 		}
 		return read(s)
 	}
-	fs.VarP(format, "output", "o", "output format: "+orList(formats))
+	fs.VarP(format, "output", "o", "output format: "+report.Or(formats))
 	fs.BoolVar(&o.references, "references", false, "add the published figures of the same scenarios (text and markdown)")
 }
 
@@ -80,18 +80,16 @@ func newReport() *cobra.Command {
 // readResults reads the results in the file name, or from stdin if that is -. A
 // signal interrupts it even while it waits for a pipe.
 func readResults(ctx context.Context, name string, stdin io.Reader) ([]bench.Result, error) {
-	type answer struct {
-		results []bench.Result
-		err     error
-	}
-	answers := make(chan answer, 1)
+	var results []bench.Result
+	var err error
+	done := make(chan struct{})
 	go func() {
-		r, err := openResults(name, stdin)
-		answers <- answer{r, err}
+		defer close(done)
+		results, err = openResults(name, stdin)
 	}()
 	select {
-	case a := <-answers:
-		return a.results, a.err
+	case <-done:
+		return results, err
 	case <-ctx.Done():
 		return nil, interruption(ctx, ctx.Err())
 	}

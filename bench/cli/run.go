@@ -35,7 +35,8 @@ type runOptions struct {
 	output outputFlags
 	load   load.Config
 
-	rate          runRate
+	rate          float64
+	rateShare     float64
 	sweep         []float64
 	runs          int
 	warmup        time.Duration
@@ -88,7 +89,7 @@ func newRun(tool bench.Tool) *cobra.Command {
 			"connections to keep open; further values are measured once each, such as 16,1,4,64,256")
 		fs.Var(bounded(&o.runs, 1000), "runs", "measured runs per scenario")
 		fs.Var(duration(&o.warmup), "warmup", "load before the first run of each scenario, not measured")
-		fs.VarP(rateOrShare(&o.rate), "rate", "R", "fixed rate in requests/s, or a share of the maximum such as 75% (default: a closed loop)")
+		fs.VarP(rateOrShare(&o.rate, &o.rateShare), "rate", "R", "fixed rate in requests/s, or a share of the maximum such as 75% (default: a closed loop)")
 		fs.Var(shares(&o.sweep), "sweep", "also measure at these shares of the maximum, such as 10%,25%,50%,75%,90%")
 		fs.Var(bounded(&o.restarts, 1000), "restarts", "start the gateway this often and measure every time: restarts are what shows small differences")
 		fs.Var(share(&o.precision), "precision", "restart until the 95 % interval of every scenario's requests/s is within this, such as 3%")
@@ -121,7 +122,7 @@ func (o *runOptions) addGateway(cmd *cobra.Command) {
 	kinds := experiment.Kinds()
 	group(cmd, "Gateway", func(fs *pflag.FlagSet) {
 		fs.Var(newChoice(&o.Gateway, "kind", kinds...), "gateway",
-			"what to measure: "+orList(kinds)+" (auto: native if APISIX is installed, otherwise attach)")
+			"what to measure: "+report.Or(kinds)+" (auto: native if APISIX is installed, otherwise attach)")
 		fs.Var(filled(&o.APISIXHome, "DIR"), "apisix-home", "folder of the installed APISIX (default: search the usual places)")
 		fs.Var(filled(&o.GatewayURL, "URL"), "gateway-url", "data plane of the gateway to attach to; implies --gateway attach (default: http://127.0.0.1 on --gateway-port)")
 		fs.Var(filled(&o.AdminURL, "URL"), "admin-url", "Admin API of the gateway to attach to (default: on --admin-port, otherwise on the data plane's port)")
@@ -241,8 +242,8 @@ func (o *runOptions) settings() bench.Settings {
 		Workers:     o.workers,
 		Upstreams:   o.upstreams,
 		TimeoutS:    o.load.Timeout.Seconds(),
-		Rate:        o.rate.rate,
-		RateShare:   o.rate.share,
+		Rate:        o.rate,
+		RateShare:   o.rateShare,
 		Sweep:       o.sweep,
 		Concurrency: o.concurrency,
 		Scaling:     o.scaling,
@@ -319,7 +320,7 @@ func readScenario(name string) (bench.Scenario, error) {
 // checkWrk refuses what wrk can't do where it is to take part.
 func (o *runOptions) checkWrk(cfg load.Config) error {
 	own := o.LoadTool == experiment.OwnTool
-	flag, fixed := "--load-tool wrk", o.rate != runRate{}
+	flag, fixed := "--load-tool wrk", o.rate+o.rateShare > 0
 	if own {
 		flag = "--cross-check"
 	}
@@ -346,7 +347,7 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	check := o.load
-	check.URL, check.Rate = "http://127.0.0.1", o.rate.rate
+	check.URL, check.Rate = "http://127.0.0.1", o.rate
 	if err := check.Check(); err != nil {
 		return usagef("run: %v", err)
 	}

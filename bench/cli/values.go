@@ -10,15 +10,22 @@ import (
 	"time"
 
 	"armrepro/bench/load"
+	"armrepro/bench/report"
 	"armrepro/proxycheck"
 )
 
-// value is a flag that read parses and show prints; word is its name in the help.
+// value is a flag that read parses and show prints; word is its name in the help,
+// choices are the words that a shell completes.
 type value[T any] struct {
-	to   *T
-	word string
-	read func(string) (T, error)
-	show func(T) string
+	to      *T
+	word    string
+	read    func(string) (T, error)
+	show    func(T) string
+	choices []string
+}
+
+func newValue[T any](to *T, word string, read func(string) (T, error)) *value[T] {
+	return &value[T]{to: to, word: word, read: read, show: func(v T) string { return fmt.Sprint(v) }}
 }
 
 func (v *value[T]) Type() string   { return v.word }
@@ -35,46 +42,31 @@ func (v *value[T]) Set(s string) error {
 // filled is a flag that takes any text except the empty one, which is what an
 // unset variable of a shell leaves.
 func filled(to *string, word string) *value[string] {
-	return &value[string]{to, word, func(s string) (string, error) {
+	return newValue(to, word, func(s string) (string, error) {
 		if s == "" {
 			return "", fmt.Errorf("no %s given", word)
 		}
 		return s, nil
-	}, strings.Clone}
+	})
 }
 
-// choice is a flag that takes one of several words. what names them, as in
+// newChoice is a flag that takes one of several words. what names them, as in
 // "output format".
-type choice struct {
-	value[string]
-	choices []string
-}
-
-func newChoice(to *string, what string, choices ...string) *choice {
-	return &choice{value[string]{
-		to: to, word: strings.ToUpper(what[strings.LastIndex(what, " ")+1:]), show: strings.Clone,
-		read: func(s string) (string, error) {
-			if !slices.Contains(choices, s) {
-				return "", fmt.Errorf("unknown %s %q; use %s", what, s, orList(choices))
-			}
-			return s, nil
-		},
-	}, choices}
-}
-
-// orList joins words as a sentence does: a, b or c.
-func orList(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
+func newChoice(to *string, what string, choices ...string) *value[string] {
+	v := newValue(to, strings.ToUpper(what[strings.LastIndex(what, " ")+1:]), func(s string) (string, error) {
+		if !slices.Contains(choices, s) {
+			return "", fmt.Errorf("unknown %s %q; use %s", what, s, report.Or(choices))
+		}
+		return s, nil
+	})
+	v.choices = choices
+	return v
 }
 
 // several is a flag that takes texts, comma-separated or repeated.
 func several(to *[]string, word string) *value[[]string] {
 	given := false
-	return &value[[]string]{to, word + ",…", func(s string) ([]string, error) {
+	return newValue(to, word+",…", func(s string) ([]string, error) {
 		list := strings.Split(s, ",")
 		if slices.Contains(list, "") {
 			return nil, fmt.Errorf("no %s given", word)
@@ -84,7 +76,7 @@ func several(to *[]string, word string) *value[[]string] {
 		}
 		given = true
 		return list, nil
-	}, func(list []string) string { return strings.Join(list, ",") }}
+	})
 }
 
 // endpoints are several etcd URLs. Messages never show passwords in them.
@@ -95,39 +87,47 @@ func endpoints(to *[]string) *value[[]string] {
 }
 
 // count is a flag that takes wrk's counts: 200, 10k, 1M.
-func count(to *int) *value[int] { return &value[int]{to, "COUNT", parseCount, strconv.Itoa} }
+func count(to *int) *value[int] { return newValue(to, "COUNT", parseCount) }
 
 // bounded is a count from 1 to most.
-func bounded(to *int, most int) *value[int] {
-	return &value[int]{to, "COUNT", func(s string) (int, error) { return parseBounded(s, most) }, strconv.Itoa}
-}
-
-func parseBounded(s string, most int) (int, error) {
-	n, err := parseCount(s)
-	if err == nil && (n < 1 || n > most) {
-		err = fmt.Errorf("%d is not between 1 and %d", n, most)
-	}
-	return n, err
-}
+func bounded(to *int, most int) *value[int] { return newValue(to, "COUNT", parseBounded(most)) }
 
 // counts is a flag that takes a count from 1 to most and further ones: 1,2,4.
 func counts(first *int, further *[]int, most int) *value[[]int] {
 	list := []int{*first}
-	return &value[[]int]{&list, "COUNT,…", func(s string) ([]int, error) {
-		var read []int
-		for _, part := range strings.Split(s, ",") {
-			n, err := parseBounded(part, most)
-			if err == nil && slices.Contains(read, n) {
-				err = fmt.Errorf("%d is given twice", n)
-			}
-			if err != nil {
-				return nil, err
-			}
-			read = append(read, n)
+	return newValue(&list, "COUNT,…", func(s string) ([]int, error) {
+		read, err := parseList(s, parseBounded(most))
+		if err == nil {
+			*first, *further = read[0], read[1:]
 		}
-		*first, *further = read[0], read[1:]
-		return read, nil
-	}, func(list []int) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]") }}
+		return read, err
+	})
+}
+
+// parseList reads numbers that are separated by commas, each there once.
+func parseList[T int | float64](s string, parse func(string) (T, error)) ([]T, error) {
+	var list []T
+	for part := range strings.SplitSeq(s, ",") {
+		n, err := parse(part)
+		if err == nil && slices.Contains(list, n) {
+			err = fmt.Errorf("%s is given twice", part)
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+func parseBounded(most int) func(string) (int, error) {
+	return func(s string) (int, error) {
+		n, err := parseCount(s)
+		if err == nil && (n < 1 || n > most) {
+			err = fmt.Errorf("%d is not between 1 and %d", n, most)
+		}
+		return n, err
+	}
 }
 
 func parseCount(s string) (int, error) {
@@ -147,7 +147,9 @@ func parseCount(s string) (int, error) {
 // duration is a flag that takes wrk's times (10, 10s, 2m, 1h) and Go's (1m30s,
 // 500ms).
 func duration(to *time.Duration) *value[time.Duration] {
-	return &value[time.Duration]{to, "TIME", parseTime, shortDuration}
+	v := newValue(to, "TIME", parseTime)
+	v.show = shortDuration
+	return v
 }
 
 func parseTime(s string) (time.Duration, error) {
@@ -163,20 +165,11 @@ func parseTime(s string) (time.Duration, error) {
 
 // shortDuration prints 1m0s as 1m.
 func shortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = s[:len(s)-2]
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = s[:len(s)-2]
-	}
-	return s
+	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
 }
 
 // rate is a flag that takes requests a second: 5000, 12.5, 10k.
-func rate(to *float64) *value[float64] {
-	return &value[float64]{to, "RATE", parseRate, func(r float64) string { return strconv.FormatFloat(r, 'f', -1, 64) }}
-}
+func rate(to *float64) *value[float64] { return newValue(to, "RATE", parseRate) }
 
 func parseRate(s string) (float64, error) {
 	r, err := strconv.ParseFloat(s, 64)
@@ -189,57 +182,32 @@ func parseRate(s string) (float64, error) {
 	return r, nil
 }
 
-// runRate is a rate, or a share of the maximum; both are 0 in a closed loop.
-type runRate struct{ rate, share float64 }
-
-// rateOrShare is a flag that takes a runRate: 5000, 75%.
-func rateOrShare(to *runRate) *value[runRate] {
-	return &value[runRate]{to, "RATE", func(s string) (r runRate, err error) {
+// rateOrShare is a flag that takes a rate or a share of the maximum: 5000, 75%.
+func rateOrShare(rate, share *float64) *value[float64] {
+	return newValue(rate, "RATE", func(s string) (r float64, err error) {
+		*share = 0
 		if strings.HasSuffix(s, "%") {
-			r.share, err = parseShare(s)
-		} else {
-			r.rate, err = parseRate(s)
+			*share, err = parseShare(s)
+			return 0, err
 		}
-		return r, err
-	}, func(runRate) string { return "" }}
+		return parseRate(s)
+	})
 }
 
 // share is a flag that takes a share: 3%.
-func share(to *float64) *value[float64] {
-	return &value[float64]{to, "SHARE", parseShare, func(float64) string { return "" }}
-}
+func share(to *float64) *value[float64] { return newValue(to, "SHARE", parseShare) }
 
-// shares is a flag that takes shares of a maximum: 10%,25%.
+// shares is a flag that takes shares of a maximum: 10%,25%. Where all that they lack
+// is percent signs, it suggests them.
 func shares(to *[]float64) *value[[]float64] {
-	return &value[[]float64]{to, "SHARE,…", parseShares, func([]float64) string { return "" }}
-}
-
-func parseShares(s string) (list []float64, err error) {
-	parts := strings.Split(s, ",")
-	for _, part := range parts {
-		share, err := parseShare(part)
-		if err != nil {
-			return nil, &usageError{text: err.Error(), hint: withPercents(parts)}
+	return newValue(to, "SHARE,…", func(s string) ([]float64, error) {
+		list, err := parseList(s, parseShare)
+		meant := strings.ReplaceAll(strings.ReplaceAll(s, "%", ""), ",", "%,") + "%"
+		if _, meantErr := parseList(meant, parseShare); err != nil && meantErr == nil {
+			err = &usageError{text: err.Error(), hint: didYouMean(meant)}
 		}
-		if slices.Contains(list, share) {
-			return nil, fmt.Errorf("%s is given twice", part)
-		}
-		list = append(list, share)
-	}
-	return list, nil
-}
-
-// withPercents suggests percent signs if that is all that parts lack.
-func withPercents(parts []string) string {
-	var meant []string
-	for _, part := range parts {
-		part = strings.TrimSuffix(part, "%") + "%"
-		if _, err := parseShare(part); err != nil {
-			return ""
-		}
-		meant = append(meant, part)
-	}
-	return didYouMean(strings.Join(meant, ","))
+		return list, err
+	})
 }
 
 // parseShare reads 75% as 0.75. Beyond the maximum a queue would only grow.

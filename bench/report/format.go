@@ -104,7 +104,9 @@ func plural(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// listed joins words as a sentence does: a, b or c.
+// Or joins words as a sentence does: a, b or c.
+func Or(words []string) string { return listed("or", words) }
+
 func listed(last string, words []string) string {
 	if n := len(words); n > 1 {
 		return strings.Join(words[:n-1], ", ") + " " + last + " " + words[n-1]

@@ -70,7 +70,7 @@ func Write(w io.Writer, format string, results []bench.Result, opts Options) err
 		}
 		return nil
 	}
-	return fmt.Errorf("unknown format %q; use %s", format, listed("or", Formats()))
+	return fmt.Errorf("unknown format %q; use %s", format, Or(Formats()))
 }
 
 // writeJSON prints one indented document: the result, or a list of several.
