@@ -18,10 +18,11 @@ var rooms = map[string][]string{
 	"bench/load":         {"upstream"},
 	"bench/machine":      {"proxycheck/process"},
 	"bench/fitness":      {"bench/machine", "proxycheck/process"},
-	"bench":              {"bench/load", "bench/machine", "bench/fitness", "proxycheck/process", "upstream"},
-	"bench/report":       {"bench", "bench/load", "bench/machine", "bench/fitness", "proxycheck/process", "upstream", "assets"},
+	"bench/statistics":   {},
+	"bench":              {"bench/load", "bench/machine", "bench/fitness", "bench/statistics", "proxycheck/process", "upstream"},
+	"bench/report":       {"bench", "bench/load", "bench/machine", "bench/fitness", "bench/statistics", "proxycheck/process", "upstream", "assets"},
 	"bench/experiment": {
-		"bench", "bench/load", "bench/machine", "bench/fitness", "proxycheck", "proxycheck/process",
+		"bench", "bench/load", "bench/statistics", "bench/machine", "bench/fitness", "proxycheck", "proxycheck/process",
 		"upstream", "embed", "assets",
 	},
 	"bench/cli": nil, // knows them all

@@ -14,7 +14,7 @@ const (
 	// Fewest is how many starts of each side a difference can be proved with: of
 	// three against three no order has a Mann-Whitney p below 0.1.
 	Fewest = 4
-	// alpha is the p below which the orders of two samples differ, as benchstat has it.
+	// alpha is the p up to which the orders of two samples differ, as benchstat has it.
 	alpha = 0.05
 	// power is the probability with which Needed starts prove a difference.
 	power = 0.9
@@ -28,7 +28,7 @@ type Comparison struct {
 	// P is the Mann-Whitney p, as benchstat prints it; 1 where there is none.
 	P float64
 	// Differs says that a difference is proved: each side has Fewest starts, the
-	// interval doesn't hold 1, and P is under 0.05. Either test alone calls
+	// interval doesn't contain 1, and P is at most 0.05. Either test alone calls
 	// equal machines different too often once sessions end by a Rule: the first
 	// where a sample has two humps, the second where the samples' sizes differ.
 	Differs bool
@@ -42,9 +42,10 @@ type Comparison struct {
 //	ln(b/a) ± t·√(va+vb), v = (s/mean)²/n
 //
 // by the delta method, with the degrees of freedom of Welch (The generalization of
-// "Student's" problem, Biometrika 34, 1947), rounded down. With relative errors of
-// a few per cent it is Fieller's interval to the third digit. The p is that of Mann
-// and Whitney (Ann. Math. Stat. 18, 1947), exact up to 50 starts.
+// "Student's" problem, Biometrika 34, 1947), rounded down, and a t of nominally 97.5%,
+// which leaves 95% after a Rule. The p is that of Mann and Whitney (On a test of
+// whether one of two random variables is stochastically larger than the other, Ann.
+// Math. Stat. 18, 1947), exact up to 50 starts.
 func Compare(a, b []float64) Comparison {
 	c := Comparison{Ratio: stats.Mean(b) / stats.Mean(a), Low: math.NaN(), High: math.NaN(), P: 1}
 	va, vb := relativeVariance(a), relativeVariance(b)
@@ -59,7 +60,8 @@ func Compare(a, b []float64) Comparison {
 	half := 0.0
 	if va+vb > 0 {
 		freedom := (va + vb) * (va + vb) / (va*va/float64(len(a)-1) + vb*vb/float64(len(b)-1))
-		half = quantile(compareLevel, int(freedom)) * math.Sqrt(va+vb)
+		// It is never below that of the smaller sample, whatever rounding says.
+		half = quantile(compareLevel, max(int(freedom), min(len(a), len(b))-1)) * math.Sqrt(va+vb)
 	}
 	c.Low, c.High = c.Ratio*math.Exp(-half), c.Ratio*math.Exp(half)
 	c.P = benchmath.AssumeNothing.Compare(sample(a), sample(b)).P
@@ -67,9 +69,9 @@ func Compare(a, b []float64) Comparison {
 	case min(len(a), len(b)) < Fewest:
 		c.Reason = fmt.Sprintf("%d and %d starts, and at least %d of each are needed", len(a), len(b), Fewest)
 	case c.Low <= 1 && c.High >= 1:
-		c.Reason = "the ratio's interval holds 1"
-	case c.P >= alpha:
-		c.Reason = fmt.Sprintf("the starts of both overlap (Mann-Whitney p %.2f)", c.P)
+		c.Reason = "the ratio's interval contains 1"
+	case c.P > alpha:
+		c.Reason = fmt.Sprintf("the starts of both overlap (Mann-Whitney p %.3f)", c.P)
 	default:
 		c.Differs = true
 	}
@@ -88,7 +90,7 @@ func sample(values []float64) *benchmath.Sample {
 }
 
 // Needed is how many starts of each side would prove a difference (0.02 for 2%) in
-// nine sessions of ten, if the spread is what it was: the smallest n for which
+// about nine sessions of ten, if the spread is what it was: the smallest n for which
 //
 //	(t₁+t₂)·√((va+vb)/n) ≤ ln(1+difference)
 //

@@ -57,7 +57,9 @@ func extreme(values []float64, indices []int) (at int, deviate float64) {
 // sum of squares within groups is compared with that of a normal sample: the logarithm
 // of total by within is there about normal, with mean -ln(1-2/π) + 2.4/(n-2) and
 // variance 1/(n-2) (Engelman and Hartigan, Percentage points of a test for clusters,
-// J. Am. Stat. Assoc. 64, 1969). With fewer than eight values it can't be told.
+// J. Am. Stat. Assoc. 64, 1969). The line is drawn three deviations above: with few
+// values the upper tail is heavier than normal, and past it lie 2% of normal samples
+// of eight, 1% of ten. With fewer than eight it can't be told.
 func TwoHumped(values []float64) bool {
 	n := len(values)
 	if n < 8 || !Interval(values).Bounded() {
@@ -68,9 +70,8 @@ func TwoHumped(values []float64) bool {
 	for cut := 2; cut <= n-2; cut++ {
 		within = min(within, squares(sorted[:cut])+squares(sorted[cut:]))
 	}
-	const z = 2.33 // the normal distribution's 99%
 	free := float64(n - 2)
-	return math.Log(total/within) > -math.Log(1-2/math.Pi)+2.4/free+z/math.Sqrt(free)
+	return math.Log(total/within) > -math.Log(1-2/math.Pi)+2.4/free+3/math.Sqrt(free)
 }
 
 // squares is the sum of squared deviations from the mean.
