@@ -28,9 +28,9 @@ type Comparison struct {
 	// P is the Mann-Whitney p, as benchstat prints it; 1 where there is none.
 	P float64
 	// Differs says that a difference is proved: each side has Fewest starts, the
-	// interval doesn't contain 1, and P is at most 0.05. Either test alone calls
-	// equal machines different too often once sessions end by a Rule: the first
-	// where a sample has two humps, the second where the samples' sizes differ.
+	// interval doesn't contain 1, and P is at most 0.05. Either alone calls equal
+	// machines different in more than 5% of the pairs of sessions that a Rule
+	// ended: it ends some before their second hump shows.
 	Differs bool
 	// Reason says why not; it's empty if it differs.
 	Reason string
@@ -43,9 +43,10 @@ type Comparison struct {
 //
 // by the delta method, with the degrees of freedom of Welch (The generalization of
 // "Student's" problem, Biometrika 34, 1947), rounded down, and a t of nominally 97.5%,
-// which leaves 95% after a Rule. The p is that of Mann and Whitney (On a test of
-// whether one of two random variables is stochastically larger than the other, Ann.
-// Math. Stat. 18, 1947), exact up to 50 starts.
+// of which 95% are left after a Rule, or 93% where starts have two humps. The p is
+// that of Mann and Whitney (On a test of whether one of two random variables is
+// stochastically larger than the other, Ann. Math. Stat. 18, 1947), exact up to 50
+// starts.
 func Compare(a, b []float64) Comparison {
 	c := Comparison{Ratio: stats.Mean(b) / stats.Mean(a), Low: math.NaN(), High: math.NaN(), P: 1}
 	va, vb := relativeVariance(a), relativeVariance(b)
@@ -96,8 +97,9 @@ func sample(values []float64) *benchmath.Sample {
 //
 // with v the squared coefficients of variation, t₁ that of Compare's interval and t₂
 // that of the power (Chow, Shao and Wang, Sample size calculations in clinical
-// research, 3.2). It is 0 where the spread isn't known, and 10000 at most. For one
-// machine alone, b is a.
+// research, 3.2). It is 5 at least, since four that overlap at all prove nothing, 0 where
+// the spread isn't known, and 10000 at most. Where starts have two humps a few more
+// are needed. For one machine alone, b is a.
 func Needed(a, b []float64, difference float64) int {
 	va, vb := variation(a), variation(b)
 	spread := math.Hypot(va, vb)
@@ -105,7 +107,7 @@ func Needed(a, b []float64, difference float64) int {
 		return 0
 	}
 	return sort.Search(most, func(n int) bool {
-		if n < Fewest {
+		if n <= Fewest {
 			return false
 		}
 		t := quantile(compareLevel, 2*n-2) + quantile(2*power-1, 2*n-2)

@@ -147,8 +147,12 @@ func TestRuleSessions(t *testing.T) {
 				t.Logf("%.1f starts a session", float64(starts)/2/sessions)
 				truth.atLeast(t, "intervals that hold the mean", covered)
 				equal.atMost(t, "equal machines called different", falseAlarms)
-				// A pair has two chances to end before it has seen a slow start.
-				ratio.atLeast(t, "intervals that hold the ratio", map[bool]float64{true: 0.93, false: covered}[g.slowStarts > 0])
+				if g.slowStarts > 0 {
+					// A pair has two chances to end before it has seen a slow start.
+					ratio.atLeast(t, "intervals that hold the ratio", 0.92)
+				} else {
+					ratio.atLeast(t, "intervals that hold the ratio", covered)
+				}
 				if precision < 0.03 {
 					differing.atLeast(t, "3% found", proved)
 				}
@@ -181,7 +185,7 @@ func TestFixedSessions(t *testing.T) {
 			t.Parallel()
 			eachGateway(t, func(t *testing.T, g gateway, r *rand.Rand) {
 				var truth, equal, ratio share
-				for range sessions / 2 {
+				for range sessions {
 					a, b := g.starts(r, n), g.starts(r, n)
 					truth.add(g.covered(Interval(a)))
 					truth.add(g.covered(Interval(b)))
@@ -211,14 +215,14 @@ func TestNeededProves(t *testing.T) {
 				found.add(Compare(g.starts(r, n), scaled(g.starts(r, n), 1+difference)).Differs)
 			}
 			what := fmt.Sprintf("%g%% found by %d starts", 100*difference, n)
-			if n < 20 {
-				// So few normal starts find it with the ranks' smaller power, and
-				// so few of two humps aren't normal.
-				found.atLeast(t, what, 0.8)
-				continue
+			if g.slowStarts > 0 {
+				found.atLeast(t, what, 0.75)
+			} else {
+				found.atLeast(t, what, 0.85)
 			}
-			found.atLeast(t, what, 0.87)
-			found.atMost(t, what, 0.93)
+			if n >= 20 {
+				found.atMost(t, what, 0.95) // fewer find more than they need to
+			}
 		}
 	})
 }

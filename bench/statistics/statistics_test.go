@@ -167,8 +167,8 @@ func TestNeeded(t *testing.T) {
 	}{
 		"2%":            {five, five, 0.02, 18},
 		"5%":            {five, five, 0.05, 5},
-		"10%":           {five, five, 0.1, Fewest},
-		"no spread":     {steps(5, 0), steps(5, 0), 0.02, Fewest},
+		"10%":           {five, five, 0.1, 5},
+		"no spread":     {steps(5, 0), steps(5, 0), 0.02, 5},
 		"unknown":       {five, []float64{1}, 0.02, 0},
 		"none":          {nil, nil, 0.02, 0},
 		"not a number":  {five, []float64{1, nan}, 0.02, 0},
