@@ -18,12 +18,14 @@ var rooms = map[string][]string{
 	"bench/load":         {"upstream"},
 	"bench/machine":      {"proxycheck/process"},
 	"bench/fitness":      {"bench/machine", "proxycheck/process"},
+	"bench/statistics":   {},
 	"bench/wrk":          {"bench/load", "upstream", "proxycheck/process"},
 	"bench/nginx":        {"upstream", "proxycheck/process"},
-	"bench":              {"bench/load", "bench/machine", "bench/fitness", "proxycheck/process", "upstream"},
-	"bench/report":       {"bench", "bench/load", "bench/machine", "bench/fitness", "proxycheck/process", "upstream", "assets"},
+	"bench":              {"bench/load", "bench/machine", "bench/fitness", "bench/statistics", "proxycheck/process", "upstream"},
+	"bench/report":       {"bench", "bench/load", "bench/machine", "bench/fitness", "bench/statistics", "proxycheck/process", "upstream", "assets"},
 	"bench/experiment": {
-		"bench", "bench/load", "bench/machine", "bench/fitness", "bench/wrk", "bench/nginx", "proxycheck", "proxycheck/process",
+		"bench", "bench/load", "bench/machine", "bench/fitness", "bench/statistics", "bench/wrk", "bench/nginx",
+		"proxycheck", "proxycheck/process",
 		"upstream", "embed", "assets",
 	},
 	"bench/cli": nil, // knows them all
