@@ -64,6 +64,15 @@ func (r *Result) StartMeans(s ScenarioResult, figure func(*Run) *float64) []floa
 	return means
 }
 
+// Samples are the requests/s of each start that counts, by scenario.
+func (r *Result) Samples() [][]float64 {
+	var samples [][]float64
+	for _, s := range r.Scenarios {
+		samples = append(samples, r.StartMeans(s, (*Run).Throughput))
+	}
+	return samples
+}
+
 // judgeStarts takes over what was found on each start, and says whether one counts.
 // A disturbance of one that doesn't casts no doubt on the others.
 func (r *Result) judgeStarts() bool {

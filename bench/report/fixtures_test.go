@@ -29,6 +29,7 @@ var fixtures = map[string]func() bench.Result{
 	},
 	"sweep":       sweepResult,
 	"scaling":     scalingResult,
+	"restarts":    restartsResult,
 	"tools":       toolsResult,
 	"cross-check": crossCheckResult,
 	"wide":        wideResult,
@@ -279,6 +280,31 @@ func scalingResult() bench.Result {
 		Scenarios: []bench.ScenarioResult{scenario("empty-proxy", "empty proxy", run(24000.5, 640), run(24100.5, 641))}}
 	r.ControlOne = new(withoutGateway(run(20310.77, 48)))
 	r.Memory = bench.Memory{Idle: new(uint64(31 << 20)), Loaded: new(uint64(44 << 20)), After: new(uint64(40 << 20))}
+	return r
+}
+
+// restartsResult has twelve starts, in two groups; one more was disturbed.
+func restartsResult() bench.Result {
+	r := validResult()
+	r.Settings.Precision, r.Settings.MaxTimeS = 0.03, 3600
+	r.Scenarios = nil
+	for i := range 13 {
+		qps := 15600 + 40*float64(i%4)
+		if i%3 == 0 {
+			qps *= 0.93
+		}
+		start := &bench.Result{
+			Started: r.Started.Add(time.Duration(i) * 5 * time.Minute), Verdict: bench.Valid, Warnings: []bench.Warning{},
+			Scenarios: []bench.ScenarioResult{
+				scenario("single-upstream", "single upstream, no plugin", run(qps, 1020), run(qps-20, 1030)),
+				scenario("two-plugins", "single upstream + two plugins (limit-count, prometheus)", run(qps-3300, 1310), run(qps-3310, 1300)),
+			},
+		}
+		if i == 4 {
+			start.Verdict = bench.Disturbed
+		}
+		r.AddStart(start)
+	}
 	return r
 }
 

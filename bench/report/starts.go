@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"armrepro/bench"
+	"armrepro/bench/statistics"
 )
 
 // startsGrid is the table of a scenario that was measured on several starts of the
@@ -34,7 +36,52 @@ func startsGrid(r bench.Result, s bench.ScenarioResult) grid {
 	}
 	rows = append(rows, row{"Mean", []string{figure(s.QPS, rate), figure(s.LatencyMs, milliseconds)}})
 	g.groups = []group{{rows: rows}}
+	g.notes = startNotes(r, s)
 	return g
+}
+
+// startNotes say how well the means are known, and what is odd about the starts.
+func startNotes(r bench.Result, s bench.ScenarioResult) []string {
+	rule := statistics.Rule{Precision: r.Settings.Precision}
+	qps := r.StartMeans(s, (*bench.Run).Throughput)
+	notes := []string{
+		"95 % interval of the mean over starts: requests/sec " + interval(rule.Interval(qps), rate) + ", avg latency " +
+			interval(rule.Interval(r.StartMeans(s, (*bench.Run).AverageLatency)), microseconds) + ".",
+	}
+	if provable := provable(qps); provable != "" {
+		notes = append(notes, provable)
+	}
+	if odd := statistics.Outliers(qps); len(odd) > 0 {
+		notes = append(notes, "Far from the others, and counted all the same: "+strings.Join(each(odd, func(i int) string {
+			return rate(qps[i])
+		}), ", ")+" requests/sec.")
+	}
+	if statistics.TwoHumped(qps) {
+		notes = append(notes, "The starts fall into two groups: the gateway compiles differently from start to start.")
+	}
+	return notes
+}
+
+// interval prints an interval with half its width.
+func interval(e statistics.Estimate, format func(float64) string) string {
+	if !e.Bounded() {
+		return missing
+	}
+	return format(e.Low) + " to " + format(e.High) + " (± " + percent(e.Relative()) + ")"
+}
+
+// provable says how many starts it takes to show differences to a machine with the
+// same spread.
+func provable(values []float64) string {
+	var texts []string
+	for _, difference := range []float64{0.02, 0.05, 0.1} {
+		n := statistics.Needed(values, values, difference)
+		if n == 0 {
+			return ""
+		}
+		texts = append(texts, fmt.Sprintf("%d (%.0f %%)", n, 100*difference))
+	}
+	return "Starts of each machine that would show a difference: " + strings.Join(texts, ", ") + "."
 }
 
 // startRuns are the runs of the start with that number.
