@@ -97,8 +97,16 @@ func sections(r bench.Result) []section {
 	return []section{machineSection(r), settingsSection(r)}
 }
 
-// legend says how the latencies are meant.
+// legend says how the latencies are meant, and what one start can't show.
 func legend(r bench.Result) string {
+	text := latencyLegend(r)
+	if len(r.Starts) == 0 {
+		text += " One start of the gateway: another can differ by up to 10 %. To show a smaller difference, use --restarts."
+	}
+	return text
+}
+
+func latencyLegend(r bench.Result) string {
 	if r.Settings.Rate > 0 || r.Settings.RateShare > 0 {
 		return "Unless stated, latency counts from when the request was due."
 	}
