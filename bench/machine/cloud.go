@@ -19,13 +19,13 @@ import (
 // not among them; the chassis asset tag is compared and never shown.
 type dmi map[string]string
 
-var dmiFiles = []string{"sys_vendor", "product_name", "product_family", "product_version", "bios_vendor", "bios_version", "chassis_asset_tag"}
-
 // readDMI reads what is there. The error says why nothing is.
 func readDMI(root fs.FS) (dmi, error) {
 	d := dmi{}
 	var first error
-	for _, name := range dmiFiles {
+	for _, name := range []string{
+		"sys_vendor", "product_name", "product_family", "product_version", "bios_vendor", "bios_version", "chassis_asset_tag",
+	} {
 		value, err := readName(root, path.Join("sys/class/dmi/id", name))
 		if err == nil {
 			d[name] = value
