@@ -67,7 +67,7 @@ func writeJSON(w io.Writer, v any) error {
 func checkList() string {
 	var b strings.Builder
 	b.WriteString("\n\nIt checks the machine as run does before, during and after the load. Each finding is a\nwarning with one of these codes:\n")
-	for _, k := range fitness.FindingKinds() {
+	for _, k := range fitness.FindingKinds {
 		fmt.Fprintf(&b, "  %-19s %s\n", k.Code, k.About)
 	}
 	return strings.TrimRight(b.String(), "\n")

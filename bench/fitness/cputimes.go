@@ -1,9 +1,11 @@
 package fitness
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -102,4 +104,95 @@ func (t *CPUTimes) add(stat []byte, name string) error {
 		t.Busy += d
 	}
 	return nil
+}
+
+// processTable is what each process had used of the CPUs at one moment; nil if
+// it could not be read.
+type processTable map[int]processUse
+
+type processUse struct {
+	process.Proc
+	// own marks the processes of the measurement.
+	own bool
+}
+
+// total is the CPU time of the process and of its children that have ended.
+func (u processUse) total() time.Duration { return u.Used + u.Ended }
+
+// readProcessTable reads the CPU time of all processes. Those of pids and their
+// descendants are the measurement's own.
+func readProcessTable(root fs.FS, pids []int) (processTable, error) {
+	procs, err := process.List(root)
+	if err != nil {
+		return nil, err
+	}
+	table := make(processTable, len(procs))
+	for _, p := range procs {
+		table[p.PID] = processUse{Proc: p}
+	}
+	for id, use := range table {
+		// The bound is for a table that changed while it was read.
+		for at, steps := id, 0; at > 0 && steps < len(procs); at, steps = table[at].Parent, steps+1 {
+			if slices.Contains(pids, at) {
+				use.own = true
+				table[id] = use
+				break
+			}
+		}
+	}
+	return table, nil
+}
+
+// share is what all processes of one name used.
+type share struct {
+	used time.Duration
+	pids []int
+}
+
+// since is the CPU time that the measurement's processes used since before, their
+// number, and by name what the processes of others used. The time of ended ones is in
+// their parents' time.
+func (t processTable) since(before processTable) (own time.Duration, processes int, others map[string]*share) {
+	others = map[string]*share{}
+	for id, use := range t {
+		earlier, old := before[id]
+		d := use.total() - earlier.total()
+		switch {
+		case use.own:
+			own, processes = own+d, processes+1
+		case d > 0 && (!old || earlier.Name == use.Name):
+			s := cmp.Or(others[use.Name], &share{})
+			s.used, s.pids = s.used+d, append(s.pids, id)
+			others[use.Name] = s
+		}
+	}
+	for id, use := range before {
+		now, alive := t[id]
+		if use.own && !now.own {
+			own -= use.total()
+		}
+		// What an ended one had used before is now in its parent's time.
+		if s := others[t[use.Parent].Name]; s != nil && !alive {
+			s.used -= use.total()
+		}
+	}
+	return own, processes, others
+}
+
+// busiest names the program that used the most CPU time, and its process or how many
+// it has; empty if none used any.
+func busiest(shares map[string]*share) (who string, used time.Duration) {
+	name, most := "", &share{}
+	for n, s := range shares {
+		if s.used > most.used || s.used == most.used && s.used > 0 && n < name {
+			name, most = n, s
+		}
+	}
+	switch len(most.pids) {
+	case 0:
+		return "", 0
+	case 1:
+		return fmt.Sprintf("%q (process %d)", name, most.pids[0]), most.used
+	}
+	return fmt.Sprintf("%q (%d processes)", name, len(most.pids)), most.used
 }

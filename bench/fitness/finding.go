@@ -74,39 +74,37 @@ const (
 // FindingKind is a code and what it stands for, in a line.
 type FindingKind struct{ Code, About string }
 
-// FindingKinds lists all codes of findings: those of Check, then those of Moved.
-func FindingKinds() []FindingKind {
-	return []FindingKind{
-		{EmulatedCPU, "the CPU is emulated; the result is invalid"},
-		{UnknownCPU, "neither the core nor the product of the CPU is known"},
-		{Governor, "a frequency governor other than performance"},
-		{FrequencyLimit, "a CPU is limited below its highest clock"},
-		{Turbo, "a CPU may run above its rated clock"},
-		{CPUQuota, "a control group limits the CPU time"},
-		{FewCores, "no core is left for the gateway"},
-		{SharedCores, "gateway, upstream and load generator share cores"},
-		{SharedThreads, "the second thread of the gateway's core runs other processes"},
-		{LargePages, "memory pages are not 4 KiB"},
-		{LowMemory, "too little memory is left"},
-		{LowDisk, "too little space for temporary files"},
-		{FewOpenFiles, "the limit on open files is too low for the connections"},
-		{ShortBacklog, "more connections than may wait to be accepted (somaxconn)"},
-		{PortRange, "too few ports for outgoing connections, or they include ports of the run"},
-		{TimeWait, "closed connections still hold ports (TIME_WAIT)"},
-		{Steal, "the hypervisor gave CPU time to others"},
-		{OtherLoad, "other processes used CPU time"},
-		{Throttled, "a control group exhausted its CPU quota"},
-		{Swapping, "memory was swapped to or from disk"},
-		{ClockStep, "the system clock was set, or the machine was paused"},
-		{FrequencyMoved, "the CPU became slower, or its limit changed"},
-		{ThermalThrottling, "the CPU got too hot and slowed down"},
-	}
+// FindingKinds is every code of a finding: those of Check, then those of Moved.
+var FindingKinds = []FindingKind{
+	{EmulatedCPU, "the CPU is emulated; the result is invalid"},
+	{UnknownCPU, "neither the core nor the product of the CPU is known"},
+	{Governor, "a frequency governor other than performance"},
+	{FrequencyLimit, "a CPU is limited below its highest clock"},
+	{Turbo, "a CPU may run above its rated clock"},
+	{CPUQuota, "a control group limits the CPU time"},
+	{FewCores, "no core is left for the gateway"},
+	{SharedCores, "gateway, upstream and load generator share cores"},
+	{SharedThreads, "the second thread of the gateway's core runs other processes"},
+	{LargePages, "memory pages are not 4 KiB"},
+	{LowMemory, "too little memory is left"},
+	{LowDisk, "too little space for temporary files"},
+	{FewOpenFiles, "the limit on open files is too low for the connections"},
+	{ShortBacklog, "more connections than may wait to be accepted (somaxconn)"},
+	{PortRange, "too few ports for outgoing connections, or they include ports of the run"},
+	{TimeWait, "closed connections still hold ports (TIME_WAIT)"},
+	{Steal, "the hypervisor gave CPU time to others"},
+	{OtherLoad, "other processes used CPU time"},
+	{Throttled, "a control group exhausted its CPU quota"},
+	{Swapping, "memory was swapped to or from disk"},
+	{ClockStep, "the system clock was set, or the machine was paused"},
+	{FrequencyMoved, "the CPU became slower, or its limit changed"},
+	{ThermalThrottling, "the CPU got too hot and slowed down"},
 }
 
 // FindingCodes lists all codes of findings.
 func FindingCodes() []string {
 	var codes []string
-	for _, k := range FindingKinds() {
+	for _, k := range FindingKinds {
 		codes = append(codes, k.Code)
 	}
 	return codes

@@ -34,10 +34,8 @@ func Moved(before, after Snapshot) []Finding {
 	throttled := grown(before.throttled, after.throttled)
 	swapped := grown(before.swapped, after.swapped)
 	thermal := grown(before.thermal, after.thermal)
-	var passed, jumped time.Duration
-	if before.uptime != nil && after.uptime != nil {
-		passed = max(0, *after.uptime-*before.uptime)
-	}
+	passed := grown(before.uptime, after.uptime)
+	var jumped time.Duration
 	if before.boot != nil && after.boot != nil {
 		jumped = after.boot.Sub(*before.boot)
 	}
@@ -73,11 +71,11 @@ func movedOthers(before, after Snapshot, spent CPUTimes, passed time.Duration) *
 	if before.procs == nil || after.procs == nil || passed == 0 {
 		return nil
 	}
-	own, processes := after.procs.ownSince(before.procs)
+	own, processes, shares := after.procs.since(before.procs)
 	others := spent.Busy - spent.IRQ - own
 	cores := others.Seconds() / passed.Seconds()
 	most := ""
-	switch who, used := after.procs.busiest(before.procs); {
+	switch who, used := busiest(shares); {
 	case used >= others/2:
 		most = ", most by " + who
 	case used >= others/4:

@@ -53,23 +53,20 @@ func PlanPins(cpus []machine.LogicalCPU, workers int, mode string) (Pins, error)
 	if err != nil {
 		return Pins{}, err
 	}
-	if len(gateway) == 0 {
-		return Pins{}, errors.New("the list of CPUs is empty")
-	}
 	var usable []int
 	for _, c := range cpus {
 		usable = append(usable, c.ID)
 	}
 	slices.Sort(usable)
-	for _, id := range gateway {
-		if !slices.Contains(usable, id) {
-			return Pins{}, fmt.Errorf("CPU %d is not usable; the usable CPUs are %s", id, process.FormatCPUList(usable))
-		}
-	}
-	if len(gateway) < workers {
+	other := slices.IndexFunc(gateway, func(id int) bool { return !slices.Contains(usable, id) })
+	switch {
+	case len(gateway) == 0:
+		return Pins{}, errors.New("the list of CPUs is empty")
+	case other >= 0:
+		return Pins{}, fmt.Errorf("CPU %d is not usable; the usable CPUs are %s", gateway[other], process.FormatCPUList(usable))
+	case len(gateway) < workers:
 		return Pins{}, fmt.Errorf("the list has fewer CPUs (%d) than gateway workers (%d)", len(gateway), workers)
-	}
-	if len(gateway) == len(cpus) {
+	case len(gateway) == len(cpus):
 		return Pins{}, errors.New("the list leaves no CPU for the upstream and the load generator")
 	}
 	return spread(cpus, gateway), nil

@@ -34,30 +34,25 @@ func GroupOf(root fs.FS, pid, controller string) (ControlGroup, error) {
 	if err != nil {
 		return ControlGroup{}, err
 	}
-	v1, v2 := parseCgroup(groups, controller)
-	if g, ok := findGroup(mounts, v1, "cgroup", controller); ok {
+	if g, ok := findGroup(mounts, groupIn(groups, controller), "cgroup", controller); ok {
 		return g, nil
 	}
-	if g, ok := findGroup(mounts, v2, "cgroup2", ""); ok {
+	if g, ok := findGroup(mounts, groupIn(groups, ""), "cgroup2", ""); ok {
 		return g, nil
 	}
 	return ControlGroup{}, fmt.Errorf("no control group for the %s is mounted", controller)
 }
 
-// parseCgroup parses /proc/PID/cgroup: the group that the v1 controller puts the
-// process in, and the one of v2. Either may be empty.
-func parseCgroup(b []byte, controller string) (v1, v2 string) {
+// groupIn is the group in /proc/PID/cgroup of the hierarchy with this controller; v2's
+// has none.
+func groupIn(b []byte, controller string) (group string) {
 	for line := range bytes.Lines(b) {
 		parts := strings.SplitN(strings.TrimRight(string(line), "\n"), ":", 3)
-		switch {
-		case len(parts) != 3 || !strings.HasPrefix(parts[2], "/"):
-		case parts[0] == "0" && parts[1] == "":
-			v2 = parts[2]
-		case slices.Contains(strings.Split(parts[1], ","), controller):
-			v1 = parts[2]
+		if len(parts) == 3 && strings.HasPrefix(parts[2], "/") && slices.Contains(strings.Split(parts[1], ","), controller) {
+			group = parts[2]
 		}
 	}
-	return v1, v2
+	return group
 }
 
 // escapes are the kernel's octal ones of white space in mountinfo.
@@ -114,29 +109,24 @@ func (g ControlGroup) quota(root fs.FS) (cores float64, source string, err error
 // "150000 100000", or in v1 cpu.cfs_quota_us, -1 for no limit, with the period beside
 // it.
 func (g ControlGroup) quotaOf(root fs.FS, dir string) (cores float64, name string, err error) {
-	name = "cpu.cfs_quota_us"
-	if g.V2 {
-		name = "cpu.max"
+	if name = "cpu.max"; !g.V2 {
+		name = "cpu.cfs_quota_us"
 	}
-	quota, err := process.ReadLine(root, path.Join(dir, name))
-	if err != nil {
-		return 0, name, err
-	}
-	quota, period, _ := strings.Cut(quota, " ")
-	if quota == "max" || strings.HasPrefix(quota, "-") {
-		return math.Inf(1), name, nil
-	}
+	line, err := process.ReadLine(root, path.Join(dir, name))
+	quota, period, _ := strings.Cut(line, " ")
 	if !g.V2 {
-		if period, err = process.ReadLine(root, path.Join(dir, "cpu.cfs_period_us")); err != nil {
-			return 0, name, err
-		}
+		period, _ = process.ReadLine(root, path.Join(dir, "cpu.cfs_period_us"))
 	}
-	q, err := strconv.ParseUint(quota, 10, 48)
-	if err != nil || q == 0 {
+	q, quotaErr := strconv.ParseUint(quota, 10, 48)
+	p, periodErr := strconv.ParseUint(period, 10, 48)
+	switch {
+	case err != nil:
+		return 0, name, err
+	case quota == "max" || strings.HasPrefix(quota, "-"):
+		return math.Inf(1), name, nil
+	case quotaErr != nil || q == 0:
 		return 0, name, fmt.Errorf("bad quota %.40q", quota)
-	}
-	p, err := strconv.ParseUint(period, 10, 48)
-	if err != nil || p == 0 {
+	case periodErr != nil || p == 0:
 		return 0, name, fmt.Errorf("bad period %.40q", period)
 	}
 	return float64(q) / float64(p), name, nil

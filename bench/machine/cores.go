@@ -1,11 +1,47 @@
 package machine
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"armrepro/proxycheck/process"
 )
+
+// midr is the Main ID Register of an Arm core (Arm Architecture Reference Manual,
+// MIDR_EL1) without bits 19 to 16, the architecture, which tell nothing about it.
+type midr uint32
+
+func midrOf(register uint64) midr { return midr(register &^ 0xf0000) }
+
+// part is the core's type: an implementer's part.
+type part struct {
+	implementer uint8
+	number      uint16
+}
+
+func (m midr) part() part { return part{uint8(m >> 24), uint16(m >> 4 & 0xfff)} }
+
+// stepping is variant and revision in the way of Arm's manuals: r3p1.
+func (m midr) stepping() string { return fmt.Sprintf("r%dp%d", m>>20&0xf, m&0xf) }
+
+// fields are those of a CPU as /proc/cpuinfo prints them.
+func (m midr) fields() MIDR {
+	p, variant, revision := m.part(), uint32(m>>20&0xf), int(m&0xf)
+	return MIDR{fmt.Sprintf("0x%02x", p.implementer), fmt.Sprintf("0x%03x", p.number), fmt.Sprintf("0x%x", variant), strconv.Itoa(revision)}
+}
+
+// String names the core in the way of Arm's manuals.
+func (m midr) String() string {
+	f := m.fields()
+	return fmt.Sprintf("implementer %s part %s %s", f.Implementer, f.Part, m.stepping())
+}
 
 // maker is a company that MIDR_EL1 names, and its cores: "part name" in
 // hexadecimal, with commas between them. The field's own tables are lscpu-arm.c
@@ -108,9 +144,154 @@ func (m MIDR) nameOr(name string) string {
 	if name != "" || m.Implementer == "" {
 		return name
 	}
-	implementer, err := strconv.ParseUint(m.Implementer, 0, 8)
-	if err != nil {
-		return m.Implementer + "/" + m.Part
-	}
+	implementer, _ := strconv.ParseUint(m.Implementer, 0, 8)
 	return strings.TrimSpace(makers[uint8(implementer)].name + " " + m.Implementer + "/" + m.Part)
+}
+
+// kind is one kind of core and the CPUs that are of it.
+type kind struct {
+	midr     midr
+	cpus     []int
+	capacity int
+}
+
+// beside adds what is doubtful about the cores to the reason for a conclusion.
+func (d *detector) beside(why string) string {
+	return strings.Join(append([]string{why}, d.doubts...), "; ")
+}
+
+// maxKinds is more than any machine has.
+const maxKinds = 16
+
+const register = "regs/identification/midr_el1"
+
+// readKinds finds the MIDR of each online core: in sysfs, else in
+// /proc/cpuinfo, else in the register of the core that this program runs on.
+func (d *detector) readKinds() error {
+	if d.wsl == wsl1 {
+		return errors.New("under WSL1 proc/cpuinfo is made up")
+	}
+	listed := map[int]midr{}
+	for _, p := range d.processors {
+		if p.midr != nil {
+			listed[p.id] = *p.midr
+		}
+	}
+	cpus, err := d.readRegisters(listed)
+	known := cpus
+	if len(cpus) == 0 {
+		known = listed
+	}
+	kinds := d.groupKinds(known)
+	switch {
+	case len(kinds) > maxKinds:
+		return fmt.Errorf("the registers MIDR_EL1 make no sense: %d kinds of core", len(kinds))
+	case len(cpus) > 0:
+		d.coreSource = process.CPUPath(kinds[0].cpus[0], register)
+	case len(kinds) > 0:
+		d.coreSource = "proc/cpuinfo"
+	case d.live != nil && d.live.MIDR != 0:
+		kinds, d.coreSource = []kind{{midr: midrOf(d.live.MIDR)}}, "the register MIDR_EL1"
+	default:
+		return err
+	}
+	d.kinds = kinds
+	return nil
+}
+
+// readRegisters reads the MIDR of each CPU in sysfs; it returns none if no CPU has
+// one there. Of several, a CPU that has none is what /proc/cpuinfo lists it as. The
+// error is the first one met.
+func (d *detector) readRegisters(listed map[int]midr) (cpus map[int]midr, first error) {
+	ids := d.online
+	if len(ids) == 0 {
+		ids = []int{0}
+	}
+	cpus = map[int]midr{}
+	found := false
+	var without, differing []int
+	for _, id := range ids {
+		m, err := readRegister(d.root, process.CPUPath(id, register))
+		was, isListed := listed[id]
+		switch {
+		case err == nil:
+			cpus[id], found = m, true
+			if isListed && was != m {
+				differing = append(differing, id)
+			}
+		case isListed:
+			cpus[id] = was
+		default:
+			without = append(without, id)
+		}
+		first = cmp.Or(first, err)
+	}
+	// Old kernels do not have the file.
+	if first != nil && (found || !errors.Is(first, fs.ErrNotExist)) {
+		d.doubts = append(d.doubts, process.Reason(first))
+	}
+	if !found {
+		return nil, first
+	}
+	if len(without) > 0 {
+		d.doubts = append(d.doubts, "CPUs "+process.FormatCPUList(without)+" could not be identified")
+	}
+	if len(differing) > 0 {
+		d.doubts = append(d.doubts, "proc/cpuinfo says otherwise of CPUs "+process.FormatCPUList(differing))
+	}
+	return cpus, first
+}
+
+// readRegister parses the register as sysfs has it, such as 0x00000000413fd0c1.
+func readRegister(root fs.FS, file string) (midr, error) {
+	line, err := process.ReadLine(root, file)
+	if err != nil {
+		return 0, err
+	}
+	digits, ok := strings.CutPrefix(line, "0x")
+	register, err := strconv.ParseUint(digits, 16, 64)
+	if err != nil || !ok {
+		return 0, fmt.Errorf("%s: parse midr_el1 %q: want 0x and hexadecimal digits", file, line)
+	}
+	return midrOf(register), nil
+}
+
+// groupKinds sorts cores by kind. The strongest is the one with the largest
+// capacity, where the kernel tells it, then the most numerous.
+func (d *detector) groupKinds(cpus map[int]midr) []kind {
+	var kinds []kind
+	for _, id := range slices.Sorted(maps.Keys(cpus)) {
+		i := slices.IndexFunc(kinds, func(k kind) bool { return k.midr == cpus[id] })
+		if i < 0 {
+			i = len(kinds)
+			kinds = append(kinds, kind{midr: cpus[id], capacity: capacity(d.root, id)})
+		}
+		kinds[i].cpus = append(kinds[i].cpus, id)
+	}
+	slices.SortStableFunc(kinds, func(a, b kind) int {
+		return cmp.Or(cmp.Compare(b.capacity, a.capacity), cmp.Compare(len(b.cpus), len(a.cpus)))
+	})
+	return kinds
+}
+
+// findKinds lists the kinds if there are several.
+func (d *detector) findKinds() {
+	if len(d.kinds) < 2 {
+		return
+	}
+	var names []string
+	for _, k := range d.kinds {
+		public := Kind{MIDR: k.midr.fields(), Core: coreName(k.midr), CPUs: process.FormatCPUList(k.cpus), Count: len(k.cpus)}
+		d.m.CPU.Kinds = append(d.m.CPU.Kinds, public)
+		names = append(names, public.CoreName()+" on CPUs "+public.CPUs)
+	}
+	source := d.coreSource
+	if source != "proc/cpuinfo" {
+		source = process.CPUDir + "/cpu*/" + register
+	}
+	order := "; the most numerous first, since nothing tells which is the strongest"
+	if d.kinds[0].capacity > 0 {
+		order = "; the strongest first, by cpu_capacity"
+	}
+	d.conclude("cpu.kinds", strings.Join(names, ", "), source+order, nil)
 }

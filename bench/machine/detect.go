@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -76,7 +77,12 @@ type detector struct {
 	auxvErr    error
 	online     []int
 	onlineErr  error
-	cores      coreKinds
+	// kinds are in the order of groupKinds; coreSource is where they were read,
+	// and doubts say what was missing there or contradicts.
+	kinds      []kind
+	coreSource string
+	doubts     []string
+	coreErr    error
 	// wsl is wsl1 or wsl2, empty elsewhere.
 	wsl string
 	// hosts is errHosts where the kernel describes another CPU than the one
@@ -95,7 +101,7 @@ func (d *detector) read() {
 	d.online, d.onlineErr = process.ReadCPUList(d.root, process.CPUDir+"/online")
 	release, _ := process.ReadLine(d.root, osRelease)
 	d.wsl = wslOf(release)
-	d.cores = d.readKinds()
+	d.coreErr = d.readKinds()
 }
 
 // conclude records evidence: what a conclusion rests on, or why it is unknown.
@@ -133,8 +139,8 @@ func (d *detector) arch() (arch, why string, err error) {
 		return arch, why + ", although proc/cpuinfo is that of another architecture", nil
 	case err == nil:
 		return arch, why, nil
-	case d.cores.err == nil:
-		return "arm64", d.cores.source + " identifies an Arm core", nil
+	case d.coreErr == nil:
+		return "arm64", d.coreSource + " identifies an Arm core", nil
 	case d.first.vendor != "":
 		return "amd64", "proc/cpuinfo has a vendor_id", nil
 	}
@@ -168,12 +174,10 @@ func (d *detector) osName() (name, source string, err error) {
 	for _, file := range []string{"etc/os-release", "usr/lib/os-release"} {
 		text, readErr := process.ReadFile(d.root, file)
 		_, rest, ok := strings.Cut("\n"+string(text), "\nPRETTY_NAME=")
-		switch {
-		case readErr != nil:
-			err = cmp.Or(err, readErr)
-			continue
-		case !ok:
-			err = cmp.Or(err, fmt.Errorf("%s has no PRETTY_NAME", file))
+		if readErr == nil && !ok {
+			readErr = fmt.Errorf("%s has no PRETTY_NAME", file)
+		}
+		if err = cmp.Or(err, readErr); readErr != nil {
 			continue
 		}
 		value, _, _ := strings.Cut(rest, "\n")
@@ -190,10 +194,10 @@ func (d *detector) pageSize() (size int, source string, err error) {
 	if d.live != nil {
 		return d.live.PageSize, "the system's answer", nil
 	}
-	if d.auxvErr != nil {
-		return 0, "", d.auxvErr
+	size = int(d.auxv[atPageSize])
+	if err = d.auxvErr; err == nil && (size < 1<<12 || size > 1<<16 || size&(size-1) != 0) {
+		size, err = 0, fmt.Errorf("AT_PAGESZ in proc/self/auxv is %d", d.auxv[atPageSize])
 	}
-	size, err = d.auxv.pageSize()
 	return size, "AT_PAGESZ in proc/self/auxv", err
 }
 
@@ -204,4 +208,34 @@ func (d *detector) memory() (total uint64, source string, err error) {
 		total, err = 0, errors.New("MemTotal in proc/meminfo makes no sense")
 	}
 	return total, "MemTotal in proc/meminfo", err
+}
+
+// maxNameBytes is longer than any name of a product, a system or a machine type.
+const maxNameBytes = 96
+
+// identifying matches what tells one machine from all others: serial numbers,
+// uuids, the ids of instances.
+var identifying = regexp.MustCompile(`(?i)^i-|serial|\bs/?n\b|\bi-([0-9a-f]{8,}|[0-9a-z]{16,})|\bocid1\.|[0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{12,}`)
+
+// checkName says why text, which is foreign, is not shown as a name.
+func checkName(text string) error {
+	switch {
+	case len(text) > maxNameBytes:
+		return process.Defect("longer than a name")
+	case identifying.MatchString(text):
+		return process.Defect("like a serial number or an id, and not shown")
+	}
+	return nil
+}
+
+// readName reads a file that holds one name which is going to be shown.
+func readName(root fs.FS, name string) (string, error) {
+	line, err := process.ReadLine(root, name)
+	if err != nil {
+		return "", err
+	}
+	if err := checkName(line); err != nil {
+		return "", &fs.PathError{Op: "read", Path: name, Err: err}
+	}
+	return line, nil
 }

@@ -9,6 +9,8 @@ import (
 	"testing/fstest"
 	"unicode"
 	"unicode/utf8"
+
+	"armrepro/proxycheck/process"
 )
 
 // seed adds a file of every recorded machine that has it.
@@ -41,12 +43,12 @@ func FuzzCPUInfo(f *testing.F) {
 	f.Add([]byte("Processor\t: AArch64 Processor rev 4 (aarch64)\nprocessor\t: 0\nprocessor\t: 1\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU variant\t: 0x0\nCPU part\t: 0xd03\nCPU revision\t: 4\n"))
 	f.Add([]byte("processor: 8191\nbogomips: 1e400\nBogoMIPS: NaN\nCPU part: 0x1000\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		processors, err := parseCPUInfo(string(b))
+		processors, err := readCPUInfo(fstest.MapFS{"proc/cpuinfo": {Data: b}})
 		if (err == nil) != (len(processors) > 0) {
 			t.Fatalf("%d processors with error %v", len(processors), err)
 		}
 		for _, p := range processors {
-			if p.id < 0 || p.id >= maxCPUs || math.IsNaN(p.bogoMIPS) || math.IsInf(p.bogoMIPS, 0) {
+			if p.id < 0 || p.id >= process.MaxCPUs || math.IsNaN(p.bogoMIPS) || math.IsInf(p.bogoMIPS, 0) {
 				t.Errorf("%+v", p)
 			}
 			fit(t, p.model)
@@ -60,7 +62,7 @@ func FuzzMIDR(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		m, err := parseMIDR(s)
+		m, err := readRegister(fstest.MapFS{register: {Data: []byte(s)}}, register)
 		if err != nil {
 			return
 		}
@@ -78,7 +80,7 @@ func FuzzSMBIOS(f *testing.F) {
 	f.Add([]byte{4, 4, 0, 0, 0, 0})
 	f.Add([]byte{0, 3, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		processors, err := parseSMBIOS(b)
+		processors, err := readSMBIOS(fstest.MapFS{smbiosTable: {Data: b}})
 		if err == nil && len(processors) == 0 || len(processors) > maxSockets {
 			t.Errorf("%d processors, %v", len(processors), err)
 		}
@@ -118,7 +120,8 @@ func FuzzAuxv(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if size, err := v.pageSize(); err == nil && (size < 4096 || size > 65536) {
+		d := &detector{auxv: v}
+		if size, _, err := d.pageSize(); err == nil && (size < 4096 || size > 65536) {
 			t.Errorf("page size %d", size)
 		}
 		v.features()

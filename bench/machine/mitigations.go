@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -19,14 +20,11 @@ func (m Machine) Mitigated() string {
 	if m.Mitigations == nil {
 		return ""
 	}
-	var open []string
-	for name, state := range m.Mitigations {
+	open := slices.DeleteFunc(slices.Sorted(maps.Keys(m.Mitigations)), func(name string) bool {
 		// Some say on what first: KVM: Vulnerable.
-		if strings.Contains(state, "Vulnerable") || strings.Contains(state, "No mitigations") {
-			open = append(open, name)
-		}
-	}
-	slices.Sort(open)
+		state := m.Mitigations[name]
+		return !strings.Contains(state, "Vulnerable") && !strings.Contains(state, "No mitigations")
+	})
 	text := fmt.Sprintf("%d of %d", len(m.Mitigations)-len(open), len(m.Mitigations))
 	if len(open) > 0 {
 		text += "; unmitigated: " + strings.Join(open, " ")

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,13 +10,80 @@ import (
 	"armrepro/proxycheck/process"
 )
 
+// product is a row of the table of chips: it fits a machine if nothing that
+// both of them tell disagrees.
+type product struct {
+	name string
+	part part
+	// stepping is variant and revision, such as r3p1; empty fits all.
+	stepping string
+	// bogoMIPS is twice the timer's frequency in MHz; 0 fits all. It tells
+	// chips of equal MIDR apart.
+	bogoMIPS float64
+	// cloud is where alone the chip is found; empty is anywhere.
+	cloud string
+	// mark is what the firmware calls it, within the processor version of
+	// SMBIOS type 4 or the product family of DMI. If it is the maker's name for
+	// all chips of a line, the firmware's full name counts: such a line has
+	// cores with one part number in several chips.
+	mark string
+}
+
+const (
+	// kunpeng is the mark of a line of chips.
+	kunpeng = "Kunpeng"
+	// appleName is what the names of Apple's products begin with.
+	appleName = "Apple "
+	// ownCloud is the cloud that rents no Arm chips but its own.
+	ownCloud = "AWS"
+)
+
+var products = []product{
+	{"Graviton1", part{0x41, 0xd08}, "r0p3", 166.66, "AWS", "Graviton"},
+	{"Graviton2", part{0x41, 0xd0c}, "r3p1", 243.75, "AWS", "Graviton2"},
+	{"Ampere Altra", part{0x41, 0xd0c}, "r3p1", 50, "", "Altra"},
+	{"Ampere Altra Max", part{0x41, 0xd0c}, "r3p1", 50, "", "Altra Max"},
+	{"Graviton3", part{0x41, 0xd40}, "r1p1", 2100, "AWS", "Graviton3"},
+	{"Graviton4", part{0x41, 0xd4f}, "r0p1", 2000, "AWS", "Graviton4"},
+	{"Google Axion", part{0x41, 0xd4f}, "r0p1", 2000, "GCP", "Axion"},
+	{"NVIDIA Grace", part{0x41, 0xd4f}, "r0p0", 2000, "", "Grace"},
+	{"Graviton5", part{0x41, 0xd84}, "", 0, "AWS", "Graviton5"},
+	{"Azure Cobalt 100", part{0x41, 0xd49}, "r0p0", 2000, "Azure", "Cobalt 100"},
+	{"Azure Cobalt 100", part{0x6d, 0xd49}, "", 0, "", "Cobalt 100"},
+	{"Azure Cobalt 200", part{0x6d, 0xd84}, "", 0, "", "Cobalt 200"},
+	{"Alibaba Yitian 710", part{0x41, 0xd49}, "r0p0", 100, "Alibaba", "Yitian 710"},
+	{"AmpereOne", part{0xc0, 0xac3}, "r0p1", 50, "", "AmpereOne"},
+	{"AmpereOne 1a", part{0xc0, 0xac4}, "r0p0", 2000, "", "AmpereOne"},
+	{"Ampere eMAG", part{0x50, 0x000}, "r3p2", 80, "", "eMAG"},
+	{"Kunpeng 920", part{0x48, 0xd01}, "", 0, "", kunpeng},
+	{"Kunpeng 920", part{0x48, 0xd02}, "", 0, "", kunpeng},
+	{"Kunpeng 920", part{0x48, 0xd03}, "", 0, "", kunpeng},
+	{"Kunpeng 950", part{0x48, 0xd06}, "", 0, "", kunpeng},
+	{"Kunpeng 920", part{0x48, 0xd22}, "", 0, "", kunpeng},
+	{"Fujitsu A64FX", part{0x46, 0x001}, "", 0, "", "A64FX"},
+	{"Marvell ThunderX2", part{0x42, 0x516}, "", 0, "", "ThunderX2"},
+	{"Marvell ThunderX2", part{0x43, 0x0af}, "", 0, "", "ThunderX2"},
+	// Virtual machines on Apple's chips do not show which one it is. Parallels
+	// shows Arm as the implementer.
+	{"Apple silicon", part{0x61, 0x000}, "", 48, "", "Apple silicon"},
+	{"Apple silicon", part{0x41, 0x000}, "", 48, "", "Apple silicon"},
+	{"Apple silicon", part{0x00, 0x000}, "", 48, "", "Apple silicon"},
+}
+
+// ownTimers are the values of BogoMIPS that no other chip's timer has. The
+// others are common: the architecture prescribes 2000 from Armv8.6 on.
+var ownTimers = []float64{166.66, 243.75, 2100}
+
+// sameBogoMIPS allows for what the kernel cuts off after two digits.
+func sameBogoMIPS(a, b float64) bool { return math.Abs(a-b) < 0.015 }
+
 // product names what a chip with this core is sold as: by what the firmware
 // calls it, and by what fits core, timer and cloud. Where that leaves several or
 // contradicts itself, it names them all.
 func (d *detector) product(m midr) (name, why string) {
 	const unknown = " fits no product in the table"
 	facts := d.facts(m)
-	fitting, unsure := d.fitting()
+	fitting := d.fitting()
 	named, source := d.firmwareProducts(m)
 	switch {
 	case len(named) > 1:
@@ -26,7 +94,7 @@ func (d *detector) product(m midr) (name, why string) {
 		return named[0], source + "; " + facts + unknown
 	case len(named) == 1:
 		return alternatives(append(named, fitting...)), source + ", but " + facts + " fits " + alternatives(fitting)
-	case unsure:
+	case len(fitting) == 1 && d.needsCloud(fitting[0], m):
 		return "", fmt.Sprintf("%s may be %s, but the cloud is unknown: %s", facts, fitting[0], process.Reason(d.dmiErr))
 	case len(fitting) == 1:
 		return fitting[0], facts + " fits this one only"
@@ -57,41 +125,41 @@ func (d *detector) facts(m midr) string {
 	return facts
 }
 
-// fitting lists the names of the products that all kinds of core fit. Unsure says
-// that one alone does, and is no more than possible: it is found in one cloud only,
-// and which cloud this is is unknown, and other chips may have such a core and such a
-// timer.
-func (d *detector) fitting() (names []string, unsure bool) {
-	for i, k := range d.cores.kinds {
-		alike, possible := d.fittingCore(k.midr)
+// fitting lists the names of the products that all kinds of core fit.
+func (d *detector) fitting() (names []string) {
+	for i, k := range d.kinds {
+		var alike []string
+		for _, p := range products {
+			if d.fits(p, k.midr) && !slices.Contains(alike, p.name) {
+				alike = append(alike, p.name)
+			}
+		}
+		if _, of, ok := strings.Cut(coreName(k.midr), " ("); ok {
+			alike = append(alike, appleName+strings.TrimSuffix(of, ")"))
+		}
 		if i == 0 {
-			names, unsure = alike, possible
+			names = alike
 		}
 		names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(alike, name) })
 	}
-	return names, unsure && len(names) == 1
+	return names
 }
 
-func (d *detector) fittingCore(m midr) (names []string, unsure bool) {
-	own := func(timer float64) bool { return sameBogoMIPS(timer, d.bogoMIPS()) }
-	for _, p := range products {
-		if d.fits(p, m) && !slices.Contains(names, p.name) {
-			names = append(names, p.name)
-			unsure = p.cloud != "" && d.dmiErr != nil && !slices.ContainsFunc(ownTimers, own)
-		}
-	}
-	if _, of, ok := strings.Cut(coreName(m), " ("); ok {
-		names = append(names, appleName+strings.TrimSuffix(of, ")"))
-	}
-	return names, unsure && len(names) == 1
+// needsCloud says that the only product that fits is no more than possible: it is
+// found in one cloud only, which cloud this is is unknown, and other chips may have
+// such a core and such a timer.
+func (d *detector) needsCloud(name string, m midr) bool {
+	return d.dmiErr != nil &&
+		slices.ContainsFunc(products, func(p product) bool { return p.name == name && p.cloud != "" && d.fits(p, m) }) &&
+		!slices.ContainsFunc(ownTimers, func(timer float64) bool { return sameBogoMIPS(timer, d.bogoMIPS()) })
 }
 
 // fits says whether nothing that is known about the chip speaks against p.
 func (d *detector) fits(p product, m midr) bool {
 	timer := d.bogoMIPS()
 	// Without a core and a timer nothing is left to tell it by.
-	told := p.part != 0 || p.implementer != 0 && p.implementer != 0x41
-	return p.hasCore(m) &&
+	told := p.part.number != 0 || p.part.implementer != 0 && p.part.implementer != 0x41
+	return p.part == m.part() &&
 		(p.stepping == "" || p.stepping == m.stepping()) &&
 		(p.bogoMIPS == 0 || timer == 0 && told || sameBogoMIPS(p.bogoMIPS, timer)) &&
 		(d.m.Cloud != ownCloud || p.cloud == ownCloud) &&
@@ -135,24 +203,20 @@ func firmwareNames(processors []smbiosProcessor) []string {
 	return names
 }
 
-// chipNames are the words that a chip newer than the table is known by, in lower
-// case. Firmware that has nothing to say writes anything but these.
-var chipNames = []string{
-	"graviton", "axion", "cobalt", "altra", "ampereone", "emag", "neoverse", "cortex", "kunpeng", "yitian", "grace", "vera",
-	"thunderx", "snapdragon", "oryon", "phytium", "a64fx", "monaka", "apple",
-}
+// chipNames are the words that a chip newer than the table is known by. Firmware
+// that has nothing to say writes anything but these.
+var chipNames = regexp.MustCompile("(?i)graviton|axion|cobalt|altra|ampereone|emag|neoverse|cortex|kunpeng|yitian|grace|vera|" +
+	"thunderx|snapdragon|oryon|phytium|a64fx|monaka|apple")
 
-// hasNumber says whether text has a word that is rather a serial number than the
-// number of a model, such as 7282C or Q80-30: one of five digits in a row, or a
-// long one of three.
-func hasNumber(text string) bool {
-	const modelBytes = 8
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,/+", r) }) {
-		if fiveDigits.MatchString(word) || len(word) > modelBytes && threeDigits.MatchString(word) {
-			return true
-		}
+// chipName is text if it names a chip that the table does not have.
+func chipName(text string) string {
+	name := productName(text)
+	// A mark that is in the table belongs to another core.
+	known := slices.ContainsFunc(products, func(p product) bool { return strings.Contains(name+" ", p.mark+" ") })
+	if !chipNames.MatchString(name) || known || hasNumber(name) || checkName(text) != nil {
+		return ""
 	}
-	return false
+	return name
 }
 
 var (
@@ -160,28 +224,26 @@ var (
 	threeDigits = regexp.MustCompile(`\d.*\d.*\d`)
 )
 
-// chipName is text if it names a chip that the table does not have.
-func chipName(text string) string {
-	name := productName(text)
-	lower := strings.ToLower(name)
-	named := slices.ContainsFunc(chipNames, func(word string) bool { return strings.Contains(lower, word) })
-	// A mark that is in the table belongs to another core.
-	known := slices.ContainsFunc(products, func(p product) bool { return strings.Contains(name+" ", p.mark+" ") })
-	if !named || known || hasNumber(name) || checkName(text) != nil {
-		return ""
-	}
-	return name
+// hasNumber says whether text has a word that is rather a serial number than the
+// number of a model, such as 7282C or Q80-30: one of five digits in a row, or a
+// long one of three.
+func hasNumber(text string) bool {
+	const modelBytes = 8
+	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,/+", r) })
+	return slices.ContainsFunc(words, func(word string) bool {
+		return fiveDigits.MatchString(word) || len(word) > modelBytes && threeDigits.MatchString(word)
+	})
 }
 
 // markedProduct is the product with this core that text, as the firmware wrote
-// it, names, and the mark it has; empty if there is none. Of several the longest mark counts, since
-// Altra is part of Altra Max.
+// it, names, and the mark it has; empty if there is none. Of several the longest
+// mark counts, since Altra is part of Altra Max.
 func markedProduct(m midr, text string) (name, mark string) {
 	// Trade marks stand between the words: Ampere(R) Altra(R) Max.
 	text = productName(text)
 	var found product
 	for _, p := range products {
-		if p.hasCore(m) && len(p.mark) > len(found.mark) && strings.Contains(text, p.mark) {
+		if p.part == m.part() && len(p.mark) > len(found.mark) && strings.Contains(text, p.mark) {
 			found = p
 		}
 	}
@@ -197,20 +259,16 @@ func alternatives(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}
-	first := strings.Fields(names[0])
-	shared := len(first) - 1
-	for _, name := range names[1:] {
-		words := strings.Fields(name)
-		n := 0
-		for n < shared && n < len(words)-1 && words[n] == first[n] {
-			n++
+	short := slices.Clone(names)
+	for {
+		word, _, more := strings.Cut(short[0], " ")
+		if !more || slices.ContainsFunc(short, func(s string) bool { return !strings.HasPrefix(s, word+" ") }) {
+			break
 		}
-		shared = n
+		for i := range short {
+			short[i] = short[i][len(word)+1:]
+		}
 	}
-	short := []string{names[0]}
-	for _, name := range names[1:] {
-		short = append(short, strings.Join(strings.Fields(name)[shared:], " "))
-	}
-	last := len(short) - 1
-	return strings.Join(short[:last], ", ") + " or " + short[last]
+	last := len(names) - 1
+	return strings.Join(append(names[:1:1], short[1:last]...), ", ") + " or " + short[last]
 }

@@ -20,22 +20,18 @@ type smbiosProcessor struct {
 // smbiosTable is readable by root only.
 const smbiosTable = "sys/firmware/dmi/tables/DMI"
 
+// maxSockets bounds the processors that are read.
+const maxSockets = 64
+
+// readSMBIOS finds the processors (type 4) in a table of SMBIOS
+// structures (DMTF DSP0134, 6.1 and 7.5): each has a header of type, length
+// and handle, its formatted part, and then its strings, each ended by a zero
+// byte, with one more zero byte after the last.
 func readSMBIOS(root fs.FS) ([]smbiosProcessor, error) {
 	b, err := process.ReadFile(root, smbiosTable)
 	if err != nil {
 		return nil, err
 	}
-	return parseSMBIOS(b)
-}
-
-// maxSockets bounds the processors that are read.
-const maxSockets = 64
-
-// parseSMBIOS finds the processors (type 4) in a table of SMBIOS
-// structures (DMTF DSP0134, 6.1 and 7.5): each has a header of type, length
-// and handle, its formatted part, and then its strings, each ended by a zero
-// byte, with one more zero byte after the last.
-func parseSMBIOS(b []byte) ([]smbiosProcessor, error) {
 	const header, processor, endOfTable = 4, 4, 127
 	var found []smbiosProcessor
 	for len(b) >= header && len(found) < maxSockets {

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,28 +10,6 @@ import (
 
 	"armrepro/proxycheck/process"
 )
-
-// virtMarks are what values begin with, in order: the first that fits counts.
-// systemd's detect-virt knows the same ones.
-var virtMarks = []mark{
-	{"KVM", "product_name", "KVM"},
-	{"KVM", "sys_vendor", "Amazon EC2"},
-	{"KVM", "product_name", "Google Compute Engine"},
-	{"KVM", "product_name", "Alibaba Cloud ECS"},
-	{"KVM", "sys_vendor", "Hetzner"},
-	{"KVM", "product_name", "OpenStack"},
-	{"QEMU", "sys_vendor", "QEMU"},
-	{"VMware", "sys_vendor", "VMware"},
-	{"VirtualBox", "sys_vendor", "innotek GmbH"},
-	{"VirtualBox", "sys_vendor", "Oracle Corporation VirtualBox"},
-	{"Xen", "sys_vendor", "Xen"},
-	{"Bochs", "bios_vendor", "Bochs"},
-	{"Parallels", "sys_vendor", "Parallels"},
-	{"bhyve", "bios_vendor", "BHYVE"},
-	{"Hyper-V", "product_name", "Virtual Machine"},
-	{"Apple Virtualization", "product_name", "Apple Virtualization"},
-	{"Firecracker", "sys_vendor", "Firecracker"},
-}
 
 // hypervisorIDs are the signatures that hypervisors show to x86 processors'
 // CPUID instruction.
@@ -48,11 +27,10 @@ var hypervisorIDs = map[string]string{
 
 // hypervisor names what the machine runs under; none on bare metal.
 func (d *detector) hypervisor() (name, why string, err error) {
-	product := d.dmi["product_name"]
 	// Emulators of user mode show the flags of another CPU.
 	isX86 := d.m.Arch == "amd64" && d.first.vendor != "" && !d.m.Emulated
 	xen, _ := process.ReadLine(d.root, "sys/hypervisor/type")
-	firmware := slices.IndexFunc(virtMarks, func(m mark) bool { return strings.HasPrefix(d.dmi[m.file], m.value) })
+	firmware, firmwareWhy := d.dmi.hypervisor()
 	tree, treeWhy := deviceTreeHypervisor(d.root)
 	switch {
 	case d.live != nil && hypervisorIDs[d.live.HypervisorID] != "":
@@ -61,12 +39,12 @@ func (d *detector) hypervisor() (name, why string, err error) {
 		return "Hyper-V", "WSL2 runs on it", nil
 	case xen == "xen":
 		return "Xen", "sys/hypervisor/type is xen", nil
-	case d.m.Cloud == "AWS" && strings.Contains(product, ".metal"):
+	case d.m.Cloud == "AWS" && strings.Contains(d.dmi["product_name"], ".metal"):
 		return none, d.dmi.why("product_name"), nil
 	case isX86 && !slices.Contains(d.first.features, "hypervisor"):
 		return none, "the CPU has no flag hypervisor", nil
-	case firmware >= 0:
-		return virtMarks[firmware].name, d.dmi.why(virtMarks[firmware].file), nil
+	case firmware != "":
+		return firmware, firmwareWhy, nil
 	case tree != "":
 		return tree, treeWhy, nil
 	case isX86:
@@ -109,9 +87,6 @@ func wslOf(release string) string {
 	}
 	return ""
 }
-
-// errWSL1 is the reason for what WSL1 hides.
-var errWSL1 = errors.New("under WSL1 proc/cpuinfo is made up")
 
 // containerMarks are what appears in the control groups or mounts of a process
 // inside a container, in order: an engine inside Kubernetes is Kubernetes.
@@ -171,4 +146,89 @@ func rootMount(mounts []byte) string {
 		}
 	}
 	return b.String()
+}
+
+// qemuTimerBogoMIPS is what the timer of 62.5 MHz makes that QEMU gives the
+// models of its own; no chip has it, and KVM passes the host's on.
+const qemuTimerBogoMIPS = 125
+
+// qemuModels are the MIDRs of the models with that timer (QEMU,
+// target/arm/tcg/cpu64.c). Later models have a timer of 1 GHz.
+var qemuModels = []midr{
+	0x4110d040, // cortex-a35
+	0x4100d034, // cortex-a53
+	0x4120d050, // cortex-a55
+	0x4110d070, // cortex-a57
+	0x4120d471, // cortex-a710
+	0x4100d083, // cortex-a72
+	0x4140d0b1, // cortex-a76
+	0x4140d0c1, // neoverse-n1
+	0x4100d493, // neoverse-n2
+	0x4110d402, // neoverse-v1
+	0x46100010, // a64fx
+}
+
+// qemuMax is QEMU's model max: no implementer, and the letter Q as the part.
+var qemuMax = part{0, 'Q'}
+
+// errHosts is the reason for what an emulator of user mode hides: it shows what the
+// kernel tells of the host's CPU.
+var errHosts = errors.New("the CPU is emulated, and what the kernel tells is of the one that emulates it")
+
+// findEmulation looks for what shows that the CPU is emulated.
+func (d *detector) findEmulation() {
+	foreign := d.foreign()
+	if foreign != "" {
+		d.hosts = errHosts
+	}
+	d.m.EmulatedWhy = cmp.Or(foreign, d.translated())
+	d.m.Emulated = d.m.EmulatedWhy != ""
+}
+
+// foreign compares this program with the CPU that /proc/cpuinfo describes, and with
+// the kernel's own architecture: emulators of user mode leave them as they are.
+func (d *detector) foreign() string {
+	if d.live == nil {
+		return ""
+	}
+	program := "this is an " + d.live.Arch + " program, but "
+	arch, _ := process.ReadLine(d.root, kernelArch)
+	// cpu:type:x86,ven… or cpu:type:aarch64:feature:…
+	modalias, _ := process.ReadLine(d.root, process.CPUDir+"/modalias")
+	other := map[string]string{"arm64": "x86", "amd64": "aarch64"}[d.live.Arch]
+	switch {
+	case d.live.Arch == "arm64" && d.first.midr == nil && d.first.model != "":
+		return fmt.Sprintf("%sproc/cpuinfo has no CPU implementer; it describes %q", program, d.first.model)
+	case d.live.Arch == "arm64" && d.first.midr == nil && len(d.processors) > 0:
+		return program + "proc/cpuinfo has no CPU implementer"
+	case d.live.Arch == "amd64" && d.first.midr != nil:
+		return program + "proc/cpuinfo is that of an Arm CPU"
+	case arch != "" && goArch(arch) != d.live.Arch:
+		return program + "the kernel is built for " + arch
+	case other != "" && strings.HasPrefix(modalias, "cpu:type:"+other):
+		return program + "the kernel runs on " + other
+	}
+	return ""
+}
+
+// translated knows x86 processors that are none by what they call themselves, and
+// QEMU's own models of Arm cores.
+func (d *detector) translated() string {
+	model := d.first.model
+	switch {
+	case d.live != nil && d.live.HypervisorID == "TCGTCGTCGTCG":
+		return "CPUID shows TCGTCGTCGTCG, QEMU's translator"
+	case strings.HasPrefix(model, "QEMU TCG CPU") || strings.HasPrefix(model, "VirtualApple"):
+		return fmt.Sprintf("the CPU calls itself %q", model)
+	case d.coreErr != nil:
+		return ""
+	}
+	m := d.kinds[0].midr
+	switch {
+	case m.part() == qemuMax:
+		return fmt.Sprintf("%s is QEMU's model max", m)
+	case slices.Contains(qemuModels, m) && sameBogoMIPS(d.bogoMIPS(), qemuTimerBogoMIPS):
+		return fmt.Sprintf("%s with BogoMIPS 125.00 is QEMU's model of the core: no chip has a timer of 62.5 MHz", m)
+	}
+	return ""
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// maxCPUs is above the largest NR_CPUS that the kernel can be built with.
-const maxCPUs = 8192
+// MaxCPUs is above the largest NR_CPUS that the kernel can be built with.
+const MaxCPUs = 8192
 
 // ParseCPUList parses a list of CPUs in the kernel's format, such as 0-3,8. The answer
 // is sorted and has no CPU twice; the empty string is the empty list.
@@ -37,8 +37,8 @@ func ParseCPUList(s string) ([]int, error) {
 		for cpu := first; cpu <= last; cpu++ {
 			cpus = append(cpus, cpu)
 		}
-		if len(cpus) > maxCPUs {
-			return nil, fmt.Errorf("parse CPU list: more than %d CPUs", maxCPUs)
+		if len(cpus) > MaxCPUs {
+			return nil, fmt.Errorf("parse CPU list: more than %d CPUs", MaxCPUs)
 		}
 	}
 	slices.Sort(cpus)
@@ -47,7 +47,7 @@ func ParseCPUList(s string) ([]int, error) {
 
 func cpuNumber(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
-	if err != nil || n >= maxCPUs {
+	if err != nil || n >= MaxCPUs {
 		return 0, fmt.Errorf("%.40q is not the number of a CPU", s)
 	}
 	return int(n), nil

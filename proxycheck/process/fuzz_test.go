@@ -28,7 +28,7 @@ func FuzzCPUList(f *testing.F) {
 			fit(t, err.Error())
 			return
 		}
-		if !slices.IsSorted(cpus) || len(slices.Compact(slices.Clone(cpus))) != len(cpus) || len(cpus) > maxCPUs {
+		if !slices.IsSorted(cpus) || len(slices.Compact(slices.Clone(cpus))) != len(cpus) || len(cpus) > MaxCPUs {
 			t.Errorf("ParseCPUList(%q) = %v", s, cpus)
 		}
 		again, err := ParseCPUList(FormatCPUList(cpus))

@@ -199,7 +199,7 @@ func TestSetAffinityErrors(t *testing.T) {
 	}{
 		{1 << 22, []int{0}, "no such file"},
 		{os.Getpid(), nil, "no CPU is given"},
-		{os.Getpid(), []int{maxCPUs}, "beyond what can be pinned to"},
+		{os.Getpid(), []int{MaxCPUs}, "beyond what can be pinned to"},
 	} {
 		if err := SetAffinity(tt.pid, tt.cpus); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("SetAffinity(%d, %v): %v, want an error with %q", tt.pid, tt.cpus, err, tt.want)

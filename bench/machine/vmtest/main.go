@@ -107,13 +107,11 @@ func output(ctx context.Context, env []string, name string, args ...string) ([]b
 	// The emulator would go on without this process.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = time.Second
+	var said strings.Builder
+	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		var said string
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			said = strings.TrimSpace(string(exit.Stderr))
-		}
-		return nil, fmt.Errorf("run %s: %w: %s", filepath.Base(name), cmp.Or(context.Cause(ctx), err), said)
+		return nil, fmt.Errorf("run %s: %w: %s", filepath.Base(name), cmp.Or(context.Cause(ctx), err), strings.TrimSpace(said.String()))
 	}
 	return out, nil
 }

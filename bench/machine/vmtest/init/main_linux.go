@@ -35,14 +35,8 @@ func main() {
 }
 
 func run() error {
-	if err := mountAll(); err != nil {
+	if err := cmp.Or(mountAll(), raiseLoopback(), os.Setenv("PATH", "/bin")); err != nil {
 		return err
-	}
-	if err := raiseLoopback(); err != nil {
-		return err
-	}
-	if err := os.Setenv("PATH", "/bin"); err != nil {
-		return fmt.Errorf("set PATH: %w", err)
 	}
 	lines, err := os.ReadFile("/commands")
 	if err != nil {
