@@ -65,7 +65,7 @@ func (m *measuring) sweep(ctx context.Context) error {
 // concurrency measures on every other number of connections that was asked for.
 func (m *measuring) concurrency(ctx context.Context) error {
 	for _, n := range m.Settings.Concurrency {
-		cfg := m.loadConfig(m.target, seconds(m.Settings.DurationS), 0)
+		cfg := m.Settings.Load(m.target, m.Settings.DurationS, 0)
 		cfg.Connections, cfg.Threads = n, min(n, m.Settings.Threads)
 		run, err := m.measure(ctx, fmt.Sprintf("on %d connections", n), cfg)
 		if run != nil {

@@ -158,6 +158,15 @@ type Settings struct {
 	Pins *Pins `json:"pins"`
 }
 
+// Load is a load on url for so many seconds, a closed loop if rate is 0.
+func (s *Settings) Load(url string, lasts, rate float64) load.Config {
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	return load.Config{
+		URL: url, Connections: s.Connections, Threads: s.Threads, Rate: rate,
+		Duration: seconds(lasts), Timeout: seconds(s.TimeoutS),
+	}
+}
+
 // Repeated says whether the gateway is started several times.
 func (s *Settings) Repeated() bool { return s.Restarts > 1 || s.Precision > 0 }
 
