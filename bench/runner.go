@@ -140,11 +140,7 @@ func (r *runner) scenario(ctx context.Context, s Scenario) error {
 		rate = share * m.into.Maximum.QPS
 	}
 	for i := range r.Settings.Runs {
-		run, err := m.run(ctx, fmt.Sprintf("run %d of %d", i+1, r.Settings.Runs), rate)
-		if run != nil {
-			m.into.add(*run)
-		}
-		if err != nil {
+		if err := m.run(ctx, fmt.Sprintf("run %d of %d", i+1, r.Settings.Runs), rate, m.into.add); err != nil {
 			return err
 		}
 	}
@@ -165,18 +161,22 @@ type measuring struct {
 	into    *ScenarioResult
 }
 
-// run measures once, as the settings say, with a closed loop if rate is 0.
-func (m *measuring) run(ctx context.Context, what string, rate float64) (*Run, error) {
-	return m.measure(ctx, what, m.Settings.Load(m.target, m.Settings.DurationS, rate))
+// run measures once, as the settings say, with a closed loop if rate is 0. keep gets
+// what was measured, also when it was interrupted.
+func (m *measuring) run(ctx context.Context, what string, rate float64, keep func(Run)) error {
+	return m.measure(ctx, what, m.Settings.Load(m.target, m.Settings.DurationS, rate), keep)
 }
 
-func (m *measuring) measure(ctx context.Context, what string, cfg load.Config) (*Run, error) {
+func (m *measuring) measure(ctx context.Context, what string, cfg load.Config, keep func(Run)) error {
 	run, err := m.load(ctx, m.title+", "+what, cfg, m.workers)
 	m.checkWorkers(m.workers)
 	if now := WorkersMemory(m.Root, m.workers); now != nil && known(m.result.Memory.Loaded) < *now {
 		m.result.Memory.Loaded = now
 	}
-	return run, err
+	if run != nil {
+		keep(*run)
+	}
+	return err
 }
 
 // control loads the upstream directly, if it is to.
