@@ -13,18 +13,15 @@ func (m *measuring) crossCheck(ctx context.Context) error {
 	}
 	other, check := *m, *m.runner
 	check.Generator, other.runner = m.CrossCheck, &check
-	run, err := other.run(ctx, "cross-check with "+m.result.Tools.CrossCheck.Name, 0)
-	if run != nil {
-		m.into.CrossCheck = &CrossCheck{Run: *run}
-	}
-	return err
+	return other.run(ctx, "cross-check with "+m.result.Tools.CrossCheck.Name, 0, func(run Run) {
+		m.into.CrossCheck = &CrossCheck{Run: run}
+	})
 }
 
 // maximum measures what a share of the maximum is a share of.
 func (m *measuring) maximum(ctx context.Context) error {
-	run, err := m.run(ctx, "for the maximum", 0)
-	m.into.Maximum = run
-	if err == nil && run.QPS == 0 {
+	err := m.run(ctx, "for the maximum", 0, func(run Run) { m.into.Maximum = &run })
+	if err == nil && m.into.Maximum.QPS == 0 {
 		err = errNoMaximum
 	}
 	return err
@@ -51,10 +48,9 @@ func (m *measuring) sweep(ctx context.Context) error {
 		return errNoMaximum
 	}
 	for _, share := range m.Settings.Sweep {
-		run, err := m.run(ctx, fmt.Sprintf("at %.0f %% of the maximum", 100*share), share*maximum)
-		if run != nil {
-			m.into.Sweep = append(m.into.Sweep, SweepRun{Share: share, Run: *run})
-		}
+		err := m.run(ctx, fmt.Sprintf("at %.0f %% of the maximum", 100*share), share*maximum, func(run Run) {
+			m.into.Sweep = append(m.into.Sweep, SweepRun{Share: share, Run: run})
+		})
 		if err != nil {
 			return err
 		}
@@ -65,12 +61,11 @@ func (m *measuring) sweep(ctx context.Context) error {
 // concurrency measures on every other number of connections that was asked for.
 func (m *measuring) concurrency(ctx context.Context) error {
 	for _, n := range m.Settings.Concurrency {
-		cfg := m.loadConfig(m.target, seconds(m.Settings.DurationS), 0)
+		cfg := m.Settings.Load(m.target, m.Settings.DurationS, 0)
 		cfg.Connections, cfg.Threads = n, min(n, m.Settings.Threads)
-		run, err := m.measure(ctx, fmt.Sprintf("on %d connections", n), cfg)
-		if run != nil {
-			m.into.Concurrency = append(m.into.Concurrency, ConcurrencyRun{Connections: n, Run: *run})
-		}
+		err := m.measure(ctx, fmt.Sprintf("on %d connections", n), cfg, func(run Run) {
+			m.into.Concurrency = append(m.into.Concurrency, ConcurrencyRun{Connections: n, Run: run})
+		})
 		if err != nil {
 			return err
 		}

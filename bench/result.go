@@ -2,7 +2,6 @@
 package bench
 
 import (
-	"slices"
 	"time"
 
 	"armrepro/bench/fitness"
@@ -158,6 +157,15 @@ type Settings struct {
 	Pins *Pins `json:"pins"`
 }
 
+// Load is a load on url for so many seconds, a closed loop if rate is 0.
+func (s *Settings) Load(url string, lasts, rate float64) load.Config {
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	return load.Config{
+		URL: url, Connections: s.Connections, Threads: s.Threads, Rate: rate,
+		Duration: seconds(lasts), Timeout: seconds(s.TimeoutS),
+	}
+}
+
 // Repeated says whether the gateway is started several times.
 func (s *Settings) Repeated() bool { return s.Restarts > 1 || s.Precision > 0 }
 
@@ -265,60 +273,4 @@ type RSS struct {
 	Upstream *uint64 `json:"upstream"`
 	Load     *uint64 `json:"load"`
 	Etcd     *uint64 `json:"etcd"`
-}
-
-// Warning is something that the reader of the figures has to know. Code is
-// stable; Text names the finding; Hint says what to do about it. Scenario names
-// the scenario that it is about, if it is about one. Disturbed and Invalid mark a
-// warning that makes the whole result so.
-type Warning struct {
-	Code      string `json:"code"`
-	Scenario  string `json:"scenario,omitempty"`
-	Text      string `json:"text"`
-	Hint      string `json:"hint,omitempty"`
-	Disturbed bool   `json:"disturbed,omitempty"`
-	Invalid   bool   `json:"invalid,omitempty"`
-}
-
-// Verdict says whether the figures count.
-type Verdict string
-
-// The verdicts, best first.
-const (
-	// Valid figures have nothing against them.
-	Valid Verdict = "valid"
-	// ValidWithWarnings figures count, but the warnings limit how far.
-	ValidWithWarnings Verdict = "valid-with-warnings"
-	// Disturbed figures were measured right while something else took the
-	// machine's time. They are compared with nothing.
-	Disturbed Verdict = "disturbed"
-	// Interrupted figures are those of a measurement that was stopped. They
-	// are compared with nothing.
-	Interrupted Verdict = "interrupted"
-	// Invalid figures are compared with nothing.
-	Invalid Verdict = "invalid"
-)
-
-// Standing is the verdict, or a worse one where the warnings ask for that.
-// A verdict that is none is invalid.
-func (r *Result) Standing() Verdict { return standing(r.Verdict, r.Warnings) }
-
-// Standing is that of a part.
-func (p *Part) Standing() Verdict { return standing(p.Verdict, p.Warnings) }
-
-func standing(worst Verdict, warnings []Warning) Verdict {
-	for _, w := range warnings {
-		switch {
-		case w.Invalid:
-			return Invalid
-		case w.Disturbed && worst != Interrupted && worst != Invalid:
-			worst = Disturbed
-		case worst == Valid:
-			worst = ValidWithWarnings
-		}
-	}
-	if !slices.Contains([]Verdict{Valid, ValidWithWarnings, Disturbed, Interrupted}, worst) {
-		return Invalid
-	}
-	return worst
 }

@@ -76,9 +76,9 @@ type Config struct {
 	Root fs.FS
 }
 
-// controlLimit bounds the run without the gateway: the ceiling that it shows is
+// controlLimit bounds the run without the gateway, in seconds: the ceiling that it shows is
 // far off, and needs no more precision.
-const controlLimit = 10 * time.Second
+const controlLimit = 10
 
 // Measure runs every scenario and then the control, and fills in result as it
 // goes: what is in it when an error is returned was measured. The gateway's
@@ -125,8 +125,8 @@ func (r *runner) scenario(ctx context.Context, s Scenario) error {
 	if r.result.Memory.Idle == nil {
 		r.result.Memory.Idle = WorkersMemory(r.Root, m.workers)
 	}
-	if warmup := seconds(r.Settings.WarmupS); warmup > 0 {
-		if _, err := r.load(ctx, s.Title+", warm-up", r.loadConfig(m.target, warmup, r.Settings.Rate), nil); err != nil {
+	if warmup := r.Settings.WarmupS; warmup > 0 {
+		if _, err := r.load(ctx, s.Title+", warm-up", r.Settings.Load(m.target, warmup, r.Settings.Rate), nil); err != nil {
 			return err
 		}
 	}
@@ -140,11 +140,7 @@ func (r *runner) scenario(ctx context.Context, s Scenario) error {
 		rate = share * m.into.Maximum.QPS
 	}
 	for i := range r.Settings.Runs {
-		run, err := m.run(ctx, fmt.Sprintf("run %d of %d", i+1, r.Settings.Runs), rate)
-		if run != nil {
-			m.into.add(*run)
-		}
-		if err != nil {
+		if err := m.run(ctx, fmt.Sprintf("run %d of %d", i+1, r.Settings.Runs), rate, m.into.add); err != nil {
 			return err
 		}
 	}
@@ -165,18 +161,22 @@ type measuring struct {
 	into    *ScenarioResult
 }
 
-// run measures once, as the settings say, with a closed loop if rate is 0.
-func (m *measuring) run(ctx context.Context, what string, rate float64) (*Run, error) {
-	return m.measure(ctx, what, m.loadConfig(m.target, seconds(m.Settings.DurationS), rate))
+// run measures once, as the settings say, with a closed loop if rate is 0. keep gets
+// what was measured, also when it was interrupted.
+func (m *measuring) run(ctx context.Context, what string, rate float64, keep func(Run)) error {
+	return m.measure(ctx, what, m.Settings.Load(m.target, m.Settings.DurationS, rate), keep)
 }
 
-func (m *measuring) measure(ctx context.Context, what string, cfg load.Config) (*Run, error) {
+func (m *measuring) measure(ctx context.Context, what string, cfg load.Config, keep func(Run)) error {
 	run, err := m.load(ctx, m.title+", "+what, cfg, m.workers)
 	m.checkWorkers(m.workers)
 	if now := WorkersMemory(m.Root, m.workers); now != nil && known(m.result.Memory.Loaded) < *now {
 		m.result.Memory.Loaded = now
 	}
-	return run, err
+	if run != nil {
+		keep(*run)
+	}
+	return err
 }
 
 // control loads the upstream directly, if it is to.
@@ -185,8 +185,7 @@ func (r *runner) control(ctx context.Context) error {
 		return nil
 	}
 	r.metric = ""
-	lasts := min(seconds(r.Settings.DurationS), controlLimit)
-	cfg := r.loadConfig(r.UpstreamURL, lasts, 0)
+	cfg := r.Settings.Load(r.UpstreamURL, min(r.Settings.DurationS, controlLimit), 0)
 	var err error
 	if r.result.Control, err = r.load(ctx, "without the gateway", cfg, []int{}); err == nil && slices.Contains(r.Settings.Concurrency, 1) {
 		cfg.Connections, cfg.Threads = 1, 1
@@ -196,18 +195,6 @@ func (r *runner) control(ctx context.Context) error {
 		return fmt.Errorf("load the upstream without the gateway: %w", err)
 	}
 	return nil
-}
-
-// loadConfig is a load on url with the run's settings, a closed loop if rate is 0.
-func (r *runner) loadConfig(url string, lasts time.Duration, rate float64) load.Config {
-	return load.Config{
-		URL:         url,
-		Connections: r.Settings.Connections,
-		Threads:     r.Settings.Threads,
-		Duration:    lasts,
-		Rate:        rate,
-		Timeout:     seconds(r.Settings.TimeoutS),
-	}
 }
 
 // checkCounts makes sure that the gateway has counted what the scenarios required
@@ -317,5 +304,3 @@ func (r *runner) checkWorkers(before []int) {
 		})
 	}
 }
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -63,7 +63,7 @@ func newLoad() *cobra.Command {
 		},
 	}
 	group(cmd, "Load", func(fs *pflag.FlagSet) {
-		addLoadFlags(fs, &cfg, "threads that share the connections")
+		addLoadFlags(fs, duration(&cfg.Duration), count(&cfg.Threads), duration(&cfg.Timeout), "threads that share the connections")
 		fs.VarP(count(&cfg.Connections), "connections", "c", "connections to keep open")
 		fs.VarP(rate(&cfg.Rate), "rate", "R", "fixed rate in requests/s (default: a closed loop)")
 		fs.Var(bounded(&cfg.Requests, math.MaxInt32), "until-requests", "end after this many responses, or after the duration")
@@ -88,10 +88,10 @@ func newLoad() *cobra.Command {
 }
 
 // addLoadFlags adds the flags that run and load share, with wrk's names.
-func addLoadFlags(fs *pflag.FlagSet, cfg *load.Config, threadsUsage string) {
-	fs.VarP(duration(&cfg.Duration), "duration", "d", "how long each run lasts")
-	fs.VarP(count(&cfg.Threads), "threads", "t", threadsUsage)
-	fs.VarP(duration(&cfg.Timeout), "timeout", "T", "how long a response may take before it counts as a timeout")
+func addLoadFlags(fs *pflag.FlagSet, duration, threads, timeout pflag.Value, threadsUsage string) {
+	fs.VarP(duration, "duration", "d", "how long each run lasts")
+	fs.VarP(threads, "threads", "t", threadsUsage)
+	fs.VarP(timeout, "timeout", "T", "how long a response may take before it counts as a timeout")
 }
 
 // apply completes cfg from the flags.

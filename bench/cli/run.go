@@ -11,7 +11,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
@@ -33,20 +32,7 @@ type runOptions struct {
 	experiment.Config
 	logs   logFlags
 	output outputFlags
-	load   load.Config
 
-	rate          float64
-	rateShare     float64
-	sweep         []float64
-	runs          int
-	warmup        time.Duration
-	workers       int
-	scaling       []int
-	restarts      int
-	precision     float64
-	maxTime       time.Duration
-	concurrency   []int
-	upstreams     int
 	scenarioNames []string
 	save          string
 	force         bool
@@ -59,18 +45,17 @@ func newRunOptions(tool bench.Tool) *runOptions {
 		Config: experiment.Config{
 			Tool: tool, Gateway: experiment.Auto, Pin: fitness.PinAuto, Ports: experiment.DefaultPorts(),
 			LoadTool: experiment.OwnTool, UpstreamTool: experiment.OwnTool,
+			Settings: bench.Settings{
+				DurationS: 60, WarmupS: 5, Connections: 16, Runs: 2, Workers: 1, Upstreams: 1,
+				TimeoutS: load.DefaultTimeout.Seconds(),
+			},
 		},
-		load: load.Config{
-			Connections: 16,
-			Duration:    time.Minute,
-			Timeout:     load.DefaultTimeout,
-		},
-		runs: 2, warmup: 5 * time.Second, workers: 1, upstreams: 1,
 	}
 }
 
 func newRun(tool bench.Tool) *cobra.Command {
 	o := newRunOptions(tool)
+	s := &o.Settings
 	cmd := &cobra.Command{
 		Use:   "run [flags]",
 		Short: "measure both scenarios and print the table (the default)",
@@ -78,22 +63,22 @@ func newRun(tool bench.Tool) *cobra.Command {
 		Args:  arguments(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.ThreadPerWorker = !cmd.Flags().Changed("threads"); o.ThreadPerWorker {
-				o.load.Threads = min(o.workers, o.load.Connections)
+				o.Settings.Threads = min(o.Settings.Workers, o.Settings.Connections)
 			}
 			return o.run(cmd)
 		},
 	}
 	group(cmd, "Load", func(fs *pflag.FlagSet) {
-		addLoadFlags(fs, &o.load, "load generator threads (default: one per gateway worker, see --workers)")
-		fs.VarP(counts(&o.load.Connections, &o.concurrency, load.MaxConnections), "connections", "c",
+		addLoadFlags(fs, seconds(&s.DurationS), count(&s.Threads), seconds(&s.TimeoutS), "load generator threads (default: one per gateway worker, see --workers)")
+		fs.VarP(counts(&s.Connections, &s.Concurrency, load.MaxConnections), "connections", "c",
 			"connections to keep open; further values are measured once each, such as 16,1,4,64,256")
-		fs.Var(bounded(&o.runs, 1000), "runs", "measured runs per scenario")
-		fs.Var(duration(&o.warmup), "warmup", "load before the first run of each scenario, not measured")
-		fs.VarP(rateOrShare(&o.rate, &o.rateShare), "rate", "R", "fixed rate in requests/s, or a share of the maximum such as 75% (default: a closed loop)")
-		fs.Var(shares(&o.sweep), "sweep", "also measure at these shares of the maximum, such as 10%,25%,50%,75%,90%")
-		fs.Var(bounded(&o.restarts, 1000), "restarts", "start the gateway this often and measure every time: restarts are what shows small differences")
-		fs.Var(share(&o.precision), "precision", "restart until the 95 % interval of every scenario's requests/s is within this, such as 3%")
-		fs.Var(duration(&o.maxTime), "max-time", "end --precision after this time, reached or not (default: none)")
+		fs.Var(bounded(&s.Runs, 1000), "runs", "measured runs per scenario")
+		fs.Var(seconds(&s.WarmupS), "warmup", "load before the first run of each scenario, not measured")
+		fs.VarP(rateOrShare(&s.Rate, &s.RateShare), "rate", "R", "fixed rate in requests/s, or a share of the maximum such as 75% (default: a closed loop)")
+		fs.Var(shares(&s.Sweep), "sweep", "also measure at these shares of the maximum, such as 10%,25%,50%,75%,90%")
+		fs.Var(bounded(&s.Restarts, 1000), "restarts", "start the gateway this often and measure every time: restarts are what shows small differences")
+		fs.Var(share(&s.Precision), "precision", "restart until the 95 % interval of every scenario's requests/s is within this, such as 3%")
+		fs.Var(seconds(&s.MaxTimeS), "max-time", "end --precision after this time, reached or not (default: none)")
 		fs.BoolVar(&o.EmptyProxy, "empty-proxy", false, "also measure an empty proxy on the same OpenResty, as the third part of run.sh does")
 		fs.BoolVar(&o.Memory, "memory", false, "also read the workers' memory after a minute without load")
 		fs.Var(newChoice(&o.LoadTool, "tool", experiment.OwnTool, experiment.WrkTool), "load-tool", "load generator: armrepro's own or the installed wrk")
@@ -119,7 +104,7 @@ func (o *runOptions) addScenario(fs *pflag.FlagSet) {
 
 // addGateway adds the flags that say what is measured, for run and check.
 func (o *runOptions) addGateway(cmd *cobra.Command) {
-	kinds := experiment.Kinds()
+	kinds, s := experiment.Kinds(), &o.Settings
 	group(cmd, "Gateway", func(fs *pflag.FlagSet) {
 		fs.Var(newChoice(&o.Gateway, "kind", kinds...), "gateway",
 			"what to measure: "+report.Or(kinds)+" (auto: native if APISIX is installed, otherwise attach)")
@@ -129,9 +114,9 @@ func (o *runOptions) addGateway(cmd *cobra.Command) {
 		fs.Var(filled(&o.AdminKey, "KEY"), "admin-key", "key of the Admin API (default: $"+proxycheck.AdminKeyEnv+", otherwise a random one); required with attach")
 		addEtcd(fs, &o.Etcd, "use this etcd instead of the embedded one (its client URLs)")
 		fs.Var(filled(&o.EtcdPrefix, "PREFIX"), "etcd-prefix", "prefix of the gateway's keys in etcd (default: a new one for each run)")
-		fs.Var(counts(&o.workers, &o.scaling, 1024), "workers",
+		fs.Var(counts(&s.Workers, &s.Scaling, 1024), "workers",
 			"required number of gateway workers; further values are measured on a restarted gateway, such as 1,2,4")
-		fs.Var(bounded(&o.upstreams, 1000), "upstreams", "number of upstreams, on consecutive ports from --upstream-port")
+		fs.Var(bounded(&s.Upstreams, 1000), "upstreams", "number of upstreams, on consecutive ports from --upstream-port")
 		fs.Var(filled(&o.Pin, "CPUS"), "pin", "pin the processes to separate CPUs: auto (with four or more CPUs), none, or the CPUs for the gateway's workers, such as 2-3")
 		fs.Var(newChoice(&o.UpstreamTool, "tool", experiment.OwnTool, experiment.NginxTool), "upstream-tool", "upstream: armrepro's own or the installed nginx")
 	})
@@ -182,16 +167,17 @@ func (o *runOptions) addPorts(cmd *cobra.Command) {
 
 // complete checks the flags, reads the scenarios and fills in the Config.
 func (o *runOptions) complete() error {
-	if o.Gateway == experiment.Builtin && (o.workers != 1 || len(o.scaling) > 0) {
+	s := &o.Settings
+	if o.Gateway == experiment.Builtin && (s.Workers != 1 || len(s.Scaling) > 0) {
 		return usagef("--workers: the built-in gateway has one worker")
 	}
 	if p := o.EtcdPrefix; p != "" && (!strings.HasPrefix(p, "/") || strings.HasSuffix(p, "/")) {
 		return usagef("--etcd-prefix: %q must begin with a slash and not end with one", p)
 	}
 	switch {
-	case o.precision > 0 && o.restarts > 0:
+	case s.Precision > 0 && s.Restarts > 0:
 		return usagef("--precision makes as many restarts as it needs: use it or --restarts")
-	case o.precision == 0 && o.maxTime > 0:
+	case s.Precision == 0 && s.MaxTimeS > 0:
 		return usagef("--max-time needs --precision")
 	}
 	if err := o.checkPorts(); err != nil {
@@ -211,7 +197,6 @@ func (o *runOptions) complete() error {
 	if err := o.completeGateway(); err != nil {
 		return err
 	}
-	o.Settings = o.settings()
 	return o.readScenarios()
 }
 
@@ -232,27 +217,6 @@ func (o *runOptions) completeGateway() error {
 	return nil
 }
 
-func (o *runOptions) settings() bench.Settings {
-	return bench.Settings{
-		DurationS:   o.load.Duration.Seconds(),
-		WarmupS:     o.warmup.Seconds(),
-		Connections: o.load.Connections,
-		Threads:     o.load.Threads,
-		Runs:        o.runs,
-		Workers:     o.workers,
-		Upstreams:   o.upstreams,
-		TimeoutS:    o.load.Timeout.Seconds(),
-		Rate:        o.rate,
-		RateShare:   o.rateShare,
-		Sweep:       o.sweep,
-		Concurrency: o.concurrency,
-		Scaling:     o.scaling,
-		Restarts:    o.restarts,
-		Precision:   o.precision,
-		MaxTimeS:    o.maxTime.Seconds(),
-	}
-}
-
 // checkPorts checks that each port is valid and used once.
 func (o *runOptions) checkPorts() error {
 	users := map[int]string{}
@@ -271,7 +235,7 @@ func (o *runOptions) checkPorts() error {
 			return err
 		}
 	}
-	for i := 1; i < o.upstreams; i++ {
+	for i := 1; i < o.Settings.Upstreams; i++ {
 		if err := take(o.Ports.Upstream+i, "upstreams"); err != nil {
 			return err
 		}
@@ -320,7 +284,7 @@ func readScenario(name string) (bench.Scenario, error) {
 // checkWrk refuses what wrk can't do where it is to take part.
 func (o *runOptions) checkWrk(cfg load.Config) error {
 	own := o.LoadTool == experiment.OwnTool
-	flag, fixed := "--load-tool wrk", o.rate+o.rateShare > 0
+	flag, fixed := "--load-tool wrk", o.Settings.Rate+o.Settings.RateShare > 0
 	if own {
 		flag = "--cross-check"
 	}
@@ -329,14 +293,14 @@ func (o *runOptions) checkWrk(cfg load.Config) error {
 		return nil
 	case !own && o.CrossCheck:
 		return usagef("--cross-check compares armrepro's load generator with wrk: leave out --load-tool")
-	case fixed || !own && len(o.sweep) > 0:
+	case fixed || !own && len(o.Settings.Sweep) > 0:
 		return usagef("%s: wrk has no fixed rate: leave out --rate and --sweep", flag)
 	}
 	if err := wrk.Check(cfg); err != nil {
 		return usagef("%s: %v", flag, err)
 	}
-	if cfg.Duration = o.warmup; !own && wrk.Check(cfg) != nil {
-		return usagef("--warmup: %v", wrk.Check(cfg))
+	if err := wrk.Check(o.Settings.Load(cfg.URL, o.Settings.WarmupS, 0)); !own && err != nil {
+		return usagef("--warmup: %v", err)
 	}
 	return nil
 }
@@ -346,8 +310,7 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 	if err := o.complete(); err != nil {
 		return err
 	}
-	check := o.load
-	check.URL, check.Rate = "http://127.0.0.1", o.rate
+	check := o.Settings.Load("http://127.0.0.1", o.Settings.DurationS, o.Settings.Rate)
 	if err := check.Check(); err != nil {
 		return usagef("run: %v", err)
 	}

@@ -152,6 +152,16 @@ func duration(to *time.Duration) *value[time.Duration] {
 	return v
 }
 
+// seconds is a duration in seconds.
+func seconds(to *float64) *value[float64] {
+	v := newValue(to, "TIME", func(s string) (float64, error) {
+		d, err := parseTime(s)
+		return d.Seconds(), err
+	})
+	v.show = func(s float64) string { return shortDuration(time.Duration(s * float64(time.Second))) }
+	return v
+}
+
 func parseTime(s string) (time.Duration, error) {
 	if n, err := strconv.ParseUint(s, 10, 31); err == nil {
 		return time.Duration(n) * time.Second, nil

@@ -3,7 +3,8 @@ package report
 import (
 	"cmp"
 	"encoding/csv"
-	"slices"
+	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -12,116 +13,127 @@ import (
 	"armrepro/bench/load"
 )
 
-// csvHeader names the columns. It only ever grows at its end, so that files of
-// different versions can be read by column name or put one after the other.
-// Units are in the names; CPU is in cores. A figure that is missing is an
-// empty field.
-var csvHeader = []string{
-	"started", "tool_version", "verdict", "scenario", "run",
-	"requests", "seconds", "qps", "bytes", "reconnects", "load_busy", "rate", "unsent",
-	"latency_mean_us", "latency_mean_wrk_us", "latency_stdev_us", "latency_max_us",
-	"latency_p50_us", "latency_p90_us", "latency_p99_us", "latency_p999_us",
-	"service_mean_us", "service_p50_us", "service_p90_us", "service_p99_us", "service_p999_us",
-	"errors_connect", "errors_read", "errors_write", "errors_timeout", "errors_status",
-	"cpu_gateway_cores", "cpu_gateway_wait_cores", "cpu_upstream_cores", "cpu_load_cores", "cpu_etcd_cores", "cpu_steal_cores",
-	"rss_gateway_bytes", "rss_upstream_bytes", "rss_load_bytes", "rss_etcd_bytes",
-	"product", "core", "vendor", "implementer", "part", "variant", "revision",
-	"cloud", "instance", "hypervisor", "container", "arch", "os", "kernel",
-	"page_size_bytes", "cores", "usable_cores", "memory_bytes",
-	"gateway_kind", "gateway_name", "gateway_version", "gateway_workers", "gateway_plugins",
-	"etcd_version", "etcd_embedded",
-	"duration_s", "warmup_s", "connections", "threads", "runs", "workers", "upstreams", "timeout_s",
-	"pin_gateway", "pin_upstream", "pin_load",
-	"warnings", "label", "openresty_version", "openresty_path", "luajit_version",
-	"cut", "upstream_answers", "cpu_others_cores",
-	"load_tool", "upstream_tool", "cross_check_qps_ratio", "cross_check_latency_ratio",
+// csvLine is what a line is printed from. The run without the gateway is a scenario
+// of its own, control.
+type csvLine struct {
+	bench.Result
+	scenario, number string
+	run              *bench.Run
+	// generator is what loaded, nil for armrepro's own.
+	generator *bench.External
+	// ratios are those of a cross-check.
+	ratios bench.CrossCheck
 }
 
-// controlScenario is the scenario column of the run without the gateway.
-const controlScenario = "control"
+// columns are the names of the columns, each followed by its value. They only ever
+// grow at their end, so that files of different versions can be read by column name
+// or put one after the other. Units are in the names; CPU is in cores.
+func (l csvLine) columns() []any {
+	r, m, c, g, s := l.run, l.Machine, l.Machine.CPU, l.Gateway, l.Settings
+	service, pins := cmp.Or(r.Service, &load.Latency{}), cmp.Or(s.Pins, &bench.Pins{})
+	openResty := cmp.Or(g.OpenResty, &bench.OpenRestyInfo{})
+	warnings := each(l.Warnings, func(w bench.Warning) string { return w.Code })
+	return []any{
+		"started", l.Started.UTC().Format(time.RFC3339), "tool_version", l.Tool.Version, "verdict", l.Verdict,
+		"scenario", l.scenario, "run", l.number,
+		"requests", r.Requests, "seconds", r.Seconds, "qps", r.QPS, "bytes", r.Bytes, "reconnects", r.Reconnects,
+		"load_busy", r.Busy, "rate", unlessZero(r.Rate), "unsent", unlessZero(r.Unsent),
+		"latency_mean_us", r.Latency.Mean, "latency_mean_wrk_us", r.Latency.MeanWrk,
+		"latency_stdev_us", r.Latency.Stdev, "latency_max_us", r.Latency.Max, "latency_p50_us", r.Latency.P50,
+		"latency_p90_us", r.Latency.P90, "latency_p99_us", r.Latency.P99, "latency_p999_us", r.Latency.P999,
+		"service_mean_us", service.Mean, "service_p50_us", service.P50, "service_p90_us", service.P90,
+		"service_p99_us", service.P99, "service_p999_us", service.P999,
+		"errors_connect", r.Errors.Connect, "errors_read", r.Errors.Read, "errors_write", r.Errors.Write,
+		"errors_timeout", r.Errors.Timeout, "errors_status", r.Errors.Status,
+		"cpu_gateway_cores", r.CPU.Gateway, "cpu_gateway_wait_cores", r.CPU.GatewayWait, "cpu_upstream_cores", r.CPU.Upstream,
+		"cpu_load_cores", r.CPU.Load, "cpu_etcd_cores", r.CPU.Etcd, "cpu_steal_cores", r.CPU.Steal,
+		"rss_gateway_bytes", r.RSS.Gateway, "rss_upstream_bytes", r.RSS.Upstream,
+		"rss_load_bytes", r.RSS.Load, "rss_etcd_bytes", r.RSS.Etcd,
+		"product", c.Product, "core", c.Core, "vendor", c.Vendor, "implementer", c.Implementer,
+		"part", c.Part, "variant", c.Variant, "revision", c.Revision,
+		"cloud", m.Cloud, "instance", m.Instance, "hypervisor", m.Hypervisor, "container", m.Container,
+		"arch", m.Arch, "os", m.OS, "kernel", m.Kernel, "page_size_bytes", unlessZero(m.PageSize), "cores", unlessZero(m.Cores),
+		"usable_cores", unlessZero(m.UsableCores), "memory_bytes", unlessZero(m.MemoryBytes),
+		"gateway_kind", g.Kind, "gateway_name", g.Name, "gateway_version", g.Version, "gateway_workers", g.Workers,
+		"gateway_plugins", strings.Join(g.Plugins, " "), "etcd_version", l.Etcd.Version, "etcd_embedded", l.Etcd.Embedded,
+		"duration_s", s.DurationS, "warmup_s", s.WarmupS, "connections", s.Connections, "threads", s.Threads, "runs", s.Runs,
+		"workers", s.Workers, "upstreams", s.Upstreams, "timeout_s", s.TimeoutS,
+		"pin_gateway", pins.Gateway, "pin_upstream", pins.Upstream, "pin_load", pins.Load,
+		"warnings", strings.Join(warnings, " "), "label", l.Label, "openresty_version", openResty.Version,
+		"openresty_path", openResty.Path, "luajit_version", openResty.LuaJIT,
+		"cut", r.Cut, "upstream_answers", r.UpstreamAnswers, "cpu_others_cores", r.CPU.Others,
+		"load_tool", program(l.generator), "upstream_tool", program(l.Tools.Upstream),
+		"cross_check_qps_ratio", l.ratios.QPSRatio, "cross_check_latency_ratio", l.ratios.LatencyRatio,
+	}
+}
 
-// crossCheckRun is the run column of a cross-check.
-const crossCheckRun = "cross-check"
-
-// writeCSV prints one line a run under a header. The run without the gateway comes
-// last, as a scenario of its own.
+// writeCSV prints one line a run under a header.
 func writeCSV(out *strings.Builder, results []bench.Result, _ Options) error {
-	lines := [][]string{csvHeader}
+	w := csv.NewWriter(out)
+	every := func(first int, columns []any) []string {
+		var fields []string
+		for i := first; i < len(columns); i += 2 {
+			fields = append(fields, csvField(columns[i]))
+		}
+		return fields
+	}
+	err := w.Write(every(0, csvLine{run: &bench.Run{}}.columns()))
 	for _, r := range results {
-		context := csvContext(r)
-		add := func(scenario, number string, run *bench.Run, ratios ...*float64) {
-			if run == nil {
-				return
-			}
-			generator := r.Tools.Load
-			if number == crossCheckRun {
-				generator = r.Tools.CrossCheck
-			}
-			ratios = append(ratios, nil, nil)
-			lines = append(lines, slices.Concat(
-				[]string{r.Started.UTC().Format(time.RFC3339), csvText(r.Tool.Version), csvText(string(r.Verdict)), csvText(scenario), number},
-				csvRun(run), context,
-				[]string{strconv.FormatBool(run.Cut), csvFigure(run.UpstreamAnswers, count), csvFigure(run.CPU.Others, csvFloat),
-					csvText(program(generator)), csvText(program(r.Tools.Upstream)), csvFigure(ratios[0], csvFloat), csvFigure(ratios[1], csvFloat)}))
+		for _, line := range csvLines(r) {
+			err = cmp.Or(err, w.Write(every(1, line.columns())))
 		}
-		for _, s := range r.Scenarios {
-			for i := range s.Runs {
-				add(s.Name, strconv.Itoa(i+1), &s.Runs[i])
-			}
-			if check := s.CrossCheck; check != nil {
-				add(s.Name, crossCheckRun, &check.Run, check.QPSRatio, check.LatencyRatio)
-			}
-			add(s.Name, "maximum", s.Maximum)
-			for _, point := range s.Sweep {
-				add(s.Name, shortest(100*point.Share)+"%", &point.Run)
-			}
-		}
-		add(controlScenario, "1", r.Control)
 	}
-	return csv.NewWriter(out).WriteAll(lines)
+	w.Flush()
+	return cmp.Or(err, w.Error())
 }
 
-// csvRun is what one run measured.
-func csvRun(run *bench.Run) []string {
-	l := run.Latency
-	fields := []string{count(run.Requests), csvFloat(run.Seconds), csvFloat(run.QPS), count(run.Bytes), csvFigure(run.Reconnects, count),
-		csvFigure(run.Busy, csvFloat), csvPositive(run.Rate, csvFloat), csvPositive(run.Unsent, count)}
-	service := cmp.Or(run.Service, &load.Latency{})
-	for _, v := range []*float64{l.Mean, l.MeanWrk, l.Stdev, l.Max, l.P50, l.P90, l.P99, l.P999,
-		service.Mean, service.P50, service.P90, service.P99, service.P999} {
-		fields = append(fields, csvFigure(v, csvFloat))
+// csvLines are the lines of a result. The run without the gateway comes last.
+func csvLines(r bench.Result) []csvLine {
+	var lines []csvLine
+	add := func(scenario, number string, run *bench.Run) *csvLine {
+		if run == nil {
+			return &csvLine{}
+		}
+		lines = append(lines, csvLine{Result: r, scenario: scenario, number: number, run: run, generator: r.Tools.Load})
+		return &lines[len(lines)-1]
 	}
-	for _, n := range failures(run) {
-		fields = append(fields, count(n))
+	for _, s := range r.Scenarios {
+		for i := range s.Runs {
+			add(s.Name, strconv.Itoa(i+1), &s.Runs[i])
+		}
+		if check := s.CrossCheck; check != nil {
+			line := add(s.Name, "cross-check", &check.Run)
+			line.generator, line.ratios = r.Tools.CrossCheck, *check
+		}
+		add(s.Name, "maximum", s.Maximum)
+		for _, point := range s.Sweep {
+			add(s.Name, shortest(100*point.Share)+"%", &point.Run)
+		}
 	}
-	for _, v := range []*float64{run.CPU.Gateway, run.CPU.GatewayWait, run.CPU.Upstream,
-		run.CPU.Load, run.CPU.Etcd, run.CPU.Steal} {
-		fields = append(fields, csvFigure(v, csvFloat))
-	}
-	for _, v := range memory(run) {
-		fields = append(fields, csvFigure(v, count))
-	}
-	return fields
+	add("control", "1", r.Control)
+	return lines
 }
 
-// csvContext is what all runs of a result share.
-func csvContext(r bench.Result) []string {
-	m, g, s := r.Machine, r.Gateway, r.Settings
-	pins, openResty := cmp.Or(s.Pins, &bench.Pins{}), cmp.Or(g.OpenResty, &bench.OpenRestyInfo{})
-	return []string{
-		csvText(m.CPU.Product), csvText(m.CPU.Core), csvText(m.CPU.Vendor),
-		csvText(m.CPU.Implementer), csvText(m.CPU.Part), csvText(m.CPU.Variant), csvText(m.CPU.Revision),
-		csvText(m.Cloud), csvText(m.Instance), csvText(m.Hypervisor), csvText(m.Container), csvText(m.Arch), csvText(m.OS), csvText(m.Kernel),
-		csvPositive(m.PageSize, strconv.Itoa), csvPositive(m.Cores, strconv.Itoa),
-		csvPositive(m.UsableCores, csvFloat), csvPositive(m.MemoryBytes, count),
-		csvText(g.Kind), csvText(g.Name), csvText(g.Version),
-		csvFigure(g.Workers, strconv.Itoa), csvText(strings.Join(g.Plugins, " ")),
-		csvText(r.Etcd.Version), strconv.FormatBool(r.Etcd.Embedded),
-		csvFloat(s.DurationS), csvFloat(s.WarmupS), strconv.Itoa(s.Connections), strconv.Itoa(s.Threads),
-		strconv.Itoa(s.Runs), strconv.Itoa(s.Workers), strconv.Itoa(s.Upstreams), csvFloat(s.TimeoutS),
-		csvText(pins.Gateway), csvText(pins.Upstream), csvText(pins.Load),
-		csvText(strings.Join(each(r.Warnings, func(w bench.Warning) string { return w.Code }), " ")),
-		csvText(r.Label), csvText(openResty.Version), csvText(openResty.Path), csvText(openResty.LuaJIT),
+// unlessZero is v, or nil where its zero stands for an unknown figure.
+func unlessZero[T int | uint64 | float64](v T) *T {
+	if v == 0 {
+		return nil
+	}
+	return &v
+}
+
+// csvField prints a value; a figure that is missing, a nil pointer, is an empty field.
+func csvField(v any) string {
+	switch value := reflect.Indirect(reflect.ValueOf(v)); value.Kind() {
+	case reflect.Invalid:
+		return ""
+	case reflect.String:
+		return csvText(value.String())
+	case reflect.Float64:
+		// The shortest decimal that reads back as the value.
+		return strconv.FormatFloat(value.Float(), 'f', -1, 64)
+	default:
+		return fmt.Sprint(value.Interface())
 	}
 }
 
@@ -132,23 +144,4 @@ func csvText(s string) string {
 		return "'" + s
 	}
 	return s
-}
-
-// csvFloat prints the shortest decimal that reads back as v.
-func csvFloat(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-
-// csvFigure leaves the field empty for a missing figure.
-func csvFigure[T any](v *T, format func(T) string) string {
-	if v == nil {
-		return ""
-	}
-	return format(*v)
-}
-
-// csvPositive does so for the zero of an unknown one.
-func csvPositive[T int | uint64 | float64](n T, format func(T) string) string {
-	if n <= 0 {
-		return ""
-	}
-	return format(n)
 }

@@ -34,7 +34,10 @@ func (j judge) warn(w Warning, format string, args ...any) {
 // themselves, whatever was loaded.
 func DoubtRun(run *Run, connections int) []Warning {
 	r := &Result{Settings: Settings{Connections: connections}}
-	r.newJudge("", "the run").judgeGenerator(run)
+	j := r.newJudge("", "the run")
+	j.judgeBusy(run)
+	j.judgeReconnects(run)
+	j.judgeLoad(run)
 	return r.Warnings
 }
 
@@ -46,32 +49,6 @@ func (j judge) judgeClosed(run *Run) {
 		j.judgeIdle(run)
 		j.judgeWorkers(run)
 		j.judgeCeiling(run)
-	}
-}
-
-// compareCrossCheck sets the ratios of s to its cross-check, if both count. What is
-// wrong with the cross-check is a warning, and takes nothing from the result.
-func (r *Result) compareCrossCheck(s *ScenarioResult) {
-	check := s.CrossCheck
-	if check == nil || check.Run.Cut {
-		return
-	}
-	alone := &Result{Settings: r.Settings, Gateway: r.Gateway}
-	alone.newJudge(s.Name, s.Name+", cross-check").judgeClosed(&check.Run)
-	for _, w := range alone.Warnings {
-		if w.Invalid || w.Disturbed {
-			r.Warnings = append(r.Warnings, Warning{Code: CrossChecked, Text: w.Text, Hint: w.Hint})
-			return
-		}
-	}
-	if r.Verdict != Valid && r.Verdict != ValidWithWarnings {
-		return
-	}
-	if s.QPS != nil && check.Run.QPS > 0 {
-		check.QPSRatio = new(*s.QPS / check.Run.QPS)
-	}
-	if theirs := check.Run.AverageLatency(); s.LatencyMs != nil && theirs != nil && *theirs > 0 {
-		check.LatencyRatio = new(1000 * *s.LatencyMs / *theirs)
 	}
 }
 
@@ -124,13 +101,6 @@ func (j judge) judgeUpstream(run *Run) {
 	}
 }
 
-// judgeGenerator looks at what the generator says of itself.
-func (j judge) judgeGenerator(run *Run) {
-	j.judgeBusy(run)
-	j.judgeReconnects(run)
-	j.judgeLoad(run)
-}
-
 func (j judge) judgeReconnects(run *Run) {
 	if run.Reconnects == nil {
 		j.unchecked(ManyReconnects, "the load generator does not count its reconnects")
@@ -155,10 +125,15 @@ func (j judge) judgeBusy(run *Run) {
 	}
 }
 
-// judgeLoad looks at whether the generator's figures fit together.
+// judgeLoad looks at whether a fixed rate was kept up or, in a closed loop, whether
+// the generator's figures fit together.
 func (j judge) judgeLoad(run *Run) {
 	if run.Rate > 0 {
-		j.judgeRate(run)
+		// Nobody misses what was not due yet while connections were opened.
+		if float64(run.Unsent) > (1-rateLimit)*run.Rate*run.Seconds {
+			j.warn(Warning{Code: RateMissed, Hint: "use a lower --rate or more --connections: the latencies are those of a growing queue"},
+				"the generator reached %s of %s requests/s and never sent %d requests", RoundRate(run.QPS), RoundRate(run.Rate), run.Unsent)
+		}
 		return
 	}
 	n := float64(j.connections)
@@ -171,15 +146,6 @@ func (j judge) judgeLoad(run *Run) {
 	if q := run.QPS * *run.Latency.Mean / 1e6; math.Abs(q-n) > littleLimit*n {
 		j.warn(Warning{Code: LittlesLaw, Hint: "look for reconnects, or a generator short of CPU: latency does not include that time"},
 			"QPS times mean latency gives %.1f requests in flight on %.0f connections", q, n)
-	}
-}
-
-// judgeRate looks at whether a fixed rate was kept up.
-func (j judge) judgeRate(run *Run) {
-	// Nobody misses what was not due yet while connections were opened.
-	if float64(run.Unsent) > (1-rateLimit)*run.Rate*run.Seconds {
-		j.warn(Warning{Code: RateMissed, Hint: "use a lower --rate or more --connections: the latencies are those of a growing queue"},
-			"the generator reached %s of %s requests/s and never sent %d requests", RoundRate(run.QPS), RoundRate(run.Rate), run.Unsent)
 	}
 }
 
