@@ -90,6 +90,9 @@ func (r *repeats) more(result *bench.Result) bool {
 // reached says how far the starts have come.
 func (r *repeats) reached(result *bench.Result) string {
 	var texts []string
+	if result.CountedStarts() == 0 {
+		return "no start counts so far"
+	}
 	samples := result.Samples()
 	for i, s := range result.Scenarios {
 		texts = append(texts, s.Name+" "+interval(r.rule.Interval(samples[i])))

@@ -42,11 +42,10 @@ func startsGrid(r bench.Result, s bench.ScenarioResult) grid {
 
 // startNotes say how well the means are known, and what is odd about the starts.
 func startNotes(r bench.Result, s bench.ScenarioResult) []string {
-	rule := statistics.Rule{Precision: r.Settings.Precision}
 	qps := r.StartMeans(s, (*bench.Run).Throughput)
 	notes := []string{
-		"95 % interval of the mean over starts: requests/sec " + interval(rule.Interval(qps), rate) + ", avg latency " +
-			interval(rule.Interval(r.StartMeans(s, (*bench.Run).AverageLatency)), microseconds) + ".",
+		"95 % interval of the mean over starts: requests/sec " + estimate(r, s, (*bench.Run).Throughput).text(rate) +
+			", avg latency " + estimate(r, s, (*bench.Run).AverageLatency).text(microseconds) + ".",
 	}
 	if provable := provable(qps); provable != "" {
 		notes = append(notes, provable)
@@ -62,12 +61,28 @@ func startNotes(r bench.Result, s bench.ScenarioResult) []string {
 	return notes
 }
 
-// interval prints an interval with half its width.
-func interval(e statistics.Estimate, format func(float64) string) string {
+// estimated is the mean over starts of a figure.
+type estimated struct{ statistics.Estimate }
+
+func estimate(r bench.Result, s bench.ScenarioResult, of func(*bench.Run) *float64) estimated {
+	rule := statistics.Rule{Precision: r.Settings.Precision}
+	return estimated{rule.Interval(r.StartMeans(s, of))}
+}
+
+// text is the interval with half its width.
+func (e estimated) text(format func(float64) string) string {
 	if !e.Bounded() {
 		return missing
 	}
 	return format(e.Low) + " to " + format(e.High) + " (± " + percent(e.Relative()) + ")"
+}
+
+// halfWidth is relative to the mean; nil without an interval.
+func (e estimated) halfWidth() *float64 {
+	if !e.Bounded() {
+		return nil
+	}
+	return new(e.Relative())
 }
 
 // provable says how many starts it takes to show differences to a machine with the

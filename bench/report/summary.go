@@ -24,7 +24,7 @@ func Summary(w io.Writer, r bench.Result) error {
 			lines = append(lines, "and "+plural(len(r.Scenarios)-i, "more scenario"))
 			break
 		}
-		lines = append(lines, summaryLine(s))
+		lines = append(lines, summaryLine(r, s))
 	}
 	lines = append(lines, summaryVerdict(r))
 	var out strings.Builder
@@ -37,10 +37,14 @@ func Summary(w io.Writer, r bench.Result) error {
 	return nil
 }
 
-func summaryLine(s bench.ScenarioResult) string {
-	return fmt.Sprintf("%s: %s requests/s, avg latency %s (%s, spread %s)", scenarioName(s),
-		figure(s.QPS, rate), figure(s.LatencyMs, milliseconds),
-		plural(len(bench.Complete(s.Runs)), "run"), figure(bench.Spread(s.Runs, (*bench.Run).Throughput), percent))
+func summaryLine(r bench.Result, s bench.ScenarioResult) string {
+	sample := plural(len(bench.Complete(s.Runs)), "run") + ", spread " + figure(bench.Spread(s.Runs, (*bench.Run).Throughput), percent)
+	if len(r.Starts) > 0 {
+		e := estimate(r, s, (*bench.Run).Throughput)
+		sample = fmt.Sprintf("%d of %s, ± %s", r.CountedStarts(), plural(len(r.Starts), "start"), figure(e.halfWidth(), percent))
+	}
+	return fmt.Sprintf("%s: %s requests/s, avg latency %s (%s)", scenarioName(s),
+		figure(s.QPS, rate), figure(s.LatencyMs, milliseconds), sample)
 }
 
 // summaryVerdict is the verdict with the codes of the warnings behind it.
