@@ -114,16 +114,16 @@ func (g ControlGroup) quotaOf(root fs.FS, dir string) (cores float64, name strin
 	}
 	line, err := process.ReadLine(root, path.Join(dir, name))
 	quota, period, _ := strings.Cut(line, " ")
-	if !g.V2 {
-		period, _ = process.ReadLine(root, path.Join(dir, "cpu.cfs_period_us"))
+	if !g.V2 && err == nil {
+		period, err = process.ReadLine(root, path.Join(dir, "cpu.cfs_period_us"))
 	}
 	q, quotaErr := strconv.ParseUint(quota, 10, 48)
 	p, periodErr := strconv.ParseUint(period, 10, 48)
 	switch {
-	case err != nil:
-		return 0, name, err
 	case quota == "max" || strings.HasPrefix(quota, "-"):
 		return math.Inf(1), name, nil
+	case err != nil:
+		return 0, name, err
 	case quotaErr != nil || q == 0:
 		return 0, name, fmt.Errorf("bad quota %.40q", quota)
 	case periodErr != nil || p == 0:
