@@ -13,7 +13,7 @@ import (
 // except for commands to copy.
 func TestHelpWidth(t *testing.T) {
 	t.Parallel()
-	for _, width := range []int{48, 60, 80, 100} {
+	for _, width := range []int{40, 60, 80, 100} {
 		root := Program{Version: "devel"}.newRoot()
 		for _, cmd := range slices.Concat(root.Commands(), []*cobra.Command{root}) {
 			var out strings.Builder

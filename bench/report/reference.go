@@ -160,9 +160,9 @@ func unlike(r bench.Result, s bench.ScenarioResult) string {
 // ratioTo is the ratio of s to a figure that was published as such.
 func ratioTo(s bench.ScenarioResult, ref reference) string {
 	if ref.standing != "published" {
-		return "n/a"
+		return ratioCell(nil)
 	}
-	return fixed(*s.QPS/ref.qps, 2) + "×"
+	return ratioCell(new(*s.QPS / ref.qps))
 }
 
 // caveats say how the measurement of ref was another one than that of r.
