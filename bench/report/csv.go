@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,6 +65,7 @@ func (l csvLine) columns() []any {
 		"cut", r.Cut, "upstream_answers", r.UpstreamAnswers, "cpu_others_cores", r.CPU.Others,
 		"load_tool", program(l.generator), "upstream_tool", program(l.Tools.Upstream),
 		"cross_check_qps_ratio", l.ratios.QPSRatio, "cross_check_latency_ratio", l.ratios.LatencyRatio,
+		"start", unlessZero(r.Start),
 	}
 }
 
@@ -109,9 +111,38 @@ func csvLines(r bench.Result) []csvLine {
 		for _, point := range s.Sweep {
 			add(s.Name, shortest(100*point.Share)+"%", &point.Run)
 		}
+		for _, point := range s.Concurrency {
+			add(s.Name, "1", &point.Run).Settings.Connections = point.Connections
+		}
+	}
+	for _, part := range parts(r) {
+		lines = append(lines, csvLines(part)...)
 	}
 	add("control", "1", r.Control)
+	add("control", "1", r.ControlOne).Settings.Connections = 1
 	return lines
+}
+
+// parts are what was measured on other gateways, as results of their own.
+func parts(r bench.Result) []bench.Result {
+	var results []bench.Result
+	for _, part := range slices.Concat(r.Scaling, list(r.EmptyProxy)) {
+		whole := r
+		whole.Verdict, whole.Warnings, whole.Scenarios = part.Standing(), part.Warnings, part.Scenarios
+		whole.Settings.Workers, whole.Settings.Threads, whole.Settings.Pins = part.Workers, part.Threads, part.Pins
+		whole.Gateway.Workers = &part.Workers
+		whole.Starts, whole.Scaling, whole.EmptyProxy, whole.Control, whole.ControlOne = nil, nil, nil, nil, nil
+		results = append(results, whole)
+	}
+	return results
+}
+
+// list is *v alone, or nothing.
+func list[T any](v *T) []T {
+	if v == nil {
+		return nil
+	}
+	return []T{*v}
 }
 
 // unlessZero is v, or nil where its zero stands for an unknown figure.
