@@ -186,7 +186,9 @@ func TestFlood(t *testing.T) {
 				c.endless("HTTP/1.1 200 OK\r\n\r\n", strings.Repeat("x", 4<<20))
 			}
 		}))
-		m := runUntil(t, testConfig(s.url), func() bool { return s.answers.Load() > 100 })
+		cfg := testConfig(s.url)
+		cfg.Timeout = MaxTimeout // The flood never ends.
+		m := runUntil(t, cfg, func() bool { return s.answers.Load() > 100 })
 		if m.Requests < 50 || m.Errors != (Errors{}) {
 			t.Errorf("%d requests, errors %+v", m.Requests, m.Errors)
 		}
