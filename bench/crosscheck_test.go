@@ -122,6 +122,30 @@ func TestJudgeCrossCheck(t *testing.T) {
 	}
 }
 
+// TestCrossCheckOfStarts compares the cross-check with the runs of its own start.
+func TestCrossCheckOfStarts(t *testing.T) {
+	t.Parallel()
+	whole := &Result{Settings: goodResult().Settings, Gateway: goodResult().Gateway, Control: goodResult().Control}
+	whole.Settings.Restarts = 2
+	for _, qps := range []float64{1000, 1500} {
+		session := goodResult()
+		rerun(session, qps, qps)
+		if len(whole.Starts) == 0 {
+			session.Tools.CrossCheck = &External{Name: "wrk"}
+			check := session.Scenarios[0].Runs[0]
+			check.QPS = 800
+			session.Scenarios[0].CrossCheck = &CrossCheck{Run: check}
+		}
+		session.Judge(1)
+		whole.AddStart(session)
+	}
+	whole.Judge(1)
+	s := whole.Scenarios[0]
+	if *s.QPS != 1250 || s.CrossCheck == nil || s.CrossCheck.QPSRatio == nil || *s.CrossCheck.QPSRatio != 1.25 {
+		t.Errorf("%v requests/s, %+v", *s.QPS, s.CrossCheck)
+	}
+}
+
 // TestWithoutFigures judges runs of a generator that tells less.
 func TestWithoutFigures(t *testing.T) {
 	t.Parallel()

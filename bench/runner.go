@@ -144,8 +144,8 @@ func (r *runner) scenario(ctx context.Context, s Scenario) error {
 			return err
 		}
 	}
-	for _, further := range []func(context.Context) error{m.crossCheck, m.sweep, m.concurrency} {
-		if err := further(ctx); err != nil {
+	for _, more := range []func(context.Context) error{m.crossCheck, m.sweep, m.concurrency} {
+		if err := more(ctx); err != nil {
 			return err
 		}
 	}

@@ -78,7 +78,10 @@ func (r *Result) Judge(scenarios int) {
 	}
 	r.Verdict = r.Standing()
 	for i := range r.Scenarios {
-		r.compareCrossCheck(&r.Scenarios[i])
+		// That of several starts was compared with the runs of its own one.
+		if len(r.Starts) == 0 {
+			r.compareCrossCheck(&r.Scenarios[i])
+		}
 	}
 	r.Verdict = r.Standing()
 }
@@ -172,11 +175,11 @@ func (r *Result) compareCrossCheck(s *ScenarioResult) {
 	alone.newJudge(s.Name, s.Name+", cross-check").judgeClosed(&check.Run)
 	for _, w := range alone.Warnings {
 		if w.Invalid || w.Disturbed {
-			r.Warnings = append(r.Warnings, Warning{Code: CrossChecked, Text: w.Text, Hint: w.Hint})
+			r.Warnings = append(r.Warnings, Warning{Code: CrossChecked, Scenario: w.Scenario, Text: w.Text, Hint: w.Hint})
 			return
 		}
 	}
-	if r.Verdict != Valid && r.Verdict != ValidWithWarnings {
+	if !r.Verdict.Counts() {
 		return
 	}
 	if s.QPS != nil && check.Run.QPS > 0 {

@@ -117,8 +117,8 @@ func (o *runOptions) addGateway(cmd *cobra.Command) {
 		fs.Var(counts(&s.Workers, &s.Scaling, 1024), "workers",
 			"required number of gateway workers; further values are measured on a restarted gateway, such as 1,2,4")
 		fs.Var(bounded(&s.Upstreams, 1000), "upstreams", "number of upstreams, on consecutive ports from --upstream-port")
-		fs.Var(filled(&o.Pin, "CPUS"), "pin", "pin the processes to separate CPUs: auto (with four or more CPUs), none, or the CPUs for the gateway's workers, such as 2-3")
 		fs.Var(newChoice(&o.UpstreamTool, "tool", experiment.OwnTool, experiment.NginxTool), "upstream-tool", "upstream: armrepro's own or the installed nginx")
+		fs.Var(filled(&o.Pin, "CPUS"), "pin", "pin the processes to separate CPUs: auto (with four or more CPUs), none, or the CPUs for the gateway's workers, such as 2-3")
 	})
 }
 
@@ -296,13 +296,37 @@ func (o *runOptions) checkWrk(cfg load.Config) error {
 	case fixed || !own && len(o.Settings.Sweep) > 0:
 		return usagef("%s: wrk has no fixed rate: leave out --rate and --sweep", flag)
 	}
-	if err := wrk.Check(cfg); err != nil {
-		return usagef("%s: %v", flag, err)
+	checks := []load.Config{cfg}
+	if !own {
+		checks = append(checks, o.furtherLoads(cfg)...)
+	}
+	for _, cfg := range checks {
+		if err := wrk.Check(cfg); err != nil {
+			return usagef("%s: %v", flag, err)
+		}
 	}
 	if err := wrk.Check(o.Settings.Load(cfg.URL, o.Settings.WarmupS, 0)); !own && err != nil {
 		return usagef("--warmup: %v", err)
 	}
 	return nil
+}
+
+// furtherLoads are those on other numbers of connections and for other numbers of
+// workers.
+func (o *runOptions) furtherLoads(cfg load.Config) []load.Config {
+	var list []load.Config
+	for _, n := range o.Settings.Concurrency {
+		more := cfg
+		more.Connections, more.Threads = n, min(n, cfg.Threads)
+		list = append(list, more)
+	}
+	for _, n := range o.Settings.Scaling {
+		if more := cfg; o.ThreadPerWorker {
+			more.Threads = min(n, cfg.Connections)
+			list = append(list, more)
+		}
+	}
+	return list
 }
 
 // run measures, and saves and prints the result.

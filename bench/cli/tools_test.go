@@ -97,8 +97,22 @@ func TestCrossCheck(t *testing.T) {
 	}
 }
 
+// TestCrossCheckOnce makes one cross-check on the first of several starts.
+func TestCrossCheckOnce(t *testing.T) {
+	t.Parallel()
+	r := start(t, []string{fakeTools(t)}, append(toolsRun, "--cross-check", "--restarts", "2")...).measuredResult()
+	s := r.Scenarios[0]
+	if len(r.Starts) < 2 || s.CrossCheck == nil || s.CrossCheck.Run.Requests == 0 || r.Verdict == bench.Interrupted {
+		t.Errorf("%d starts, %s, %+v", len(r.Starts), r.Verdict, s.CrossCheck)
+	}
+	var table bytes.Buffer
+	if err := report.Write(&table, "text", []bench.Result{r}, report.Options{}); err != nil || strings.Count(table.String(), "cross-check with wrk") != 1 {
+		t.Errorf("%v\n%s", err, table.String())
+	}
+}
+
 // toolsLong are arguments of a run that goes on until it is stopped.
-var toolsLong = append(slices.Clone(longRun), "--load-tool", "wrk", "--upstream-tool", "nginx")
+var toolsLong = slices.Clip(slices.Concat(longRun, []string{"--load-tool", "wrk", "--upstream-tool", "nginx"}))
 
 // wrkLoads waits until wrk has loaded the gateway for a moment.
 func (p *program) wrkLoads() {

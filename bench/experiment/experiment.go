@@ -38,14 +38,14 @@ type Config struct {
 	// Settings.Scaling changes their number.
 	ThreadPerWorker bool
 	Scenarios       []bench.Scenario
-	// EmptyProxy also measures a proxy of the same OpenResty that does nothing
-	// else; Memory that of the workers after a minute without load.
-	EmptyProxy, Memory bool
 	// LoadTool and UpstreamTool are OwnTool, or WrkTool and NginxTool for an
 	// installed wrk and nginx. CrossCheck measures each scenario once more with
 	// wrk.
 	LoadTool, UpstreamTool string
 	CrossCheck             bool
+	// EmptyProxy also measures a proxy of the same OpenResty that does nothing
+	// else; Memory that of the workers after a minute without load.
+	EmptyProxy, Memory bool
 	// Pin is how processes are kept on CPUs, as fitness.PlanPins takes it.
 	Pin string
 
@@ -158,10 +158,14 @@ func (c *conductor) measureWhileUp(ctx context.Context, cfg bench.Config) error 
 }
 
 // benchConfig describes the setup for package bench. The upstream is measured alone
-// only once.
+// only once, and so is the cross-check.
 func (c *conductor) benchConfig() bench.Config {
 	var upstreamURL string
+	var crossCheck bench.Generator
 	if c.result.Control == nil {
+		if c.cfg.CrossCheck {
+			crossCheck = wrkGenerator{pinned{c.fit.pins.Load}, *c.tools.wrk}
+		}
 		upstreamURL = "http://" + c.nodes()[0] + c.cfg.Scenarios[0].Path
 	}
 	return bench.Config{
@@ -170,7 +174,7 @@ func (c *conductor) benchConfig() bench.Config {
 		Scenarios:    c.cfg.Scenarios,
 		Gateway:      benchGateway{c.gateway, c.nodes()},
 		Generator:    c.generator(),
-		CrossCheck:   c.crossChecker(),
+		CrossCheck:   crossCheck,
 		UpstreamPIDs: c.upstream.pids,
 		EtcdEmbedded: c.etcd != nil,
 		Answered:     c.upstream.answered,

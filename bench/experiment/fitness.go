@@ -151,7 +151,7 @@ func (c *conductor) pin(workers []int) error {
 			}
 		}
 	}
-	for _, pid := range append([]int{c.upstream.Pid()}, c.upstream.pids...) {
+	for _, pid := range c.upstream.all() {
 		if err := process.SetAffinity(pid, pins.Upstream); err != nil {
 			return fmt.Errorf("pin the upstream: %w", err)
 		}

@@ -137,7 +137,7 @@ func (c *conductor) session(ctx context.Context, settings bench.Settings, scenar
 		Settings: settings, Control: whole.Control, Warnings: []bench.Warning{},
 	}
 	if start == nil {
-		c.result.Settings.Pins = whole.Settings.Pins
+		c.result.Settings.Pins, c.result.Tools = whole.Settings.Pins, whole.Tools
 	}
 	if err == nil && start != nil {
 		err = c.startAnew(ctx, start)
@@ -156,7 +156,7 @@ func (c *conductor) startAnew(ctx context.Context, start starter) error {
 		return &PinError{err}
 	}
 	// The gateway inherits where this process may run.
-	for _, pid := range []int{os.Getpid(), c.upstream.Pid()} {
+	for _, pid := range append(c.upstream.all(), os.Getpid()) {
 		if err := process.SetAffinity(pid, c.fit.cpus); err != nil {
 			return fmt.Errorf("undo the pinning: %w", err)
 		}

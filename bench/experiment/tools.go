@@ -11,7 +11,6 @@ import (
 	"armrepro/bench"
 	"armrepro/bench/nginx"
 	"armrepro/bench/wrk"
-	"armrepro/proxycheck"
 	"armrepro/proxycheck/process"
 )
 
@@ -36,7 +35,7 @@ func (c *conductor) findTools(ctx context.Context) error {
 	if c.cfg.LoadTool == WrkTool || c.cfg.CrossCheck {
 		found, err := wrk.Find(ctx)
 		if err != nil {
-			return missingTool(err, "wrk")
+			return err
 		}
 		c.tools.wrk = &found
 		external := &bench.External{Name: WrkTool, Version: found.Version, Path: found.Path}
@@ -52,16 +51,12 @@ func (c *conductor) findTools(ctx context.Context) error {
 			c.tools.echo, err = found.Echo()
 		}
 		if err != nil {
-			return missingTool(err, "nginx libnginx-mod-http-echo")
+			return err
 		}
 		c.tools.nginx = found
 		named.Upstream = &bench.External{Name: NginxTool, Version: found.Version, Path: found.Path}
 	}
 	return nil
-}
-
-func missingTool(err error, packages string) error {
-	return &proxycheck.HintError{Err: err, Advice: "on Debian and its descendants:\n  apt-get install " + packages}
 }
 
 // generator loads what is measured.
@@ -70,14 +65,6 @@ func (c *conductor) generator() bench.Generator {
 		return wrkGenerator{pinned{c.fit.pins.Load}, *c.tools.wrk}
 	}
 	return childGenerator{pinned{c.fit.pins.Load}}
-}
-
-// crossChecker loads once more; nil unless that was asked for.
-func (c *conductor) crossChecker() bench.Generator {
-	if !c.cfg.CrossCheck {
-		return nil
-	}
-	return wrkGenerator{pinned{c.fit.pins.Load}, *c.tools.wrk}
 }
 
 // nginxConnections is what each worker of the published benchmarks' upstream may have

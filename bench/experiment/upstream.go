@@ -32,6 +32,9 @@ type runningUpstream struct {
 	pids []int
 }
 
+// all are its processes.
+func (u *runningUpstream) all() []int { return append([]int{u.Pid()}, u.pids...) }
+
 // startUpstream starts the upstream as a child and waits until it answers.
 func (c *conductor) startUpstream(ctx context.Context, _ *gatewayPlan) error {
 	start, ready := c.startOwn, c.log.Info()

@@ -116,7 +116,7 @@ func TestWrkInterrupted(t *testing.T) {
 		requests uint64
 		want     string
 	}{
-		"second signal": {`trap 'n=x$n; [ $n = x ] || { cat $OUT; exit; }' INT; touch $OUT.ready; while :; do sleep 60 & wait; done`, 112258, "stopped"},
+		"second signal": {`trap 'n=x$n; [ $n = x ] || { trap "" INT; cat $OUT; exit; }' INT; touch $OUT.ready; while :; do sleep 60 & wait; done`, 112258, "stopped"},
 		"no signal":     {`trap '' INT; touch $OUT.ready; while :; do sleep 60 & wait; done`, 0, "wrk does not end when interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,7 +4,6 @@ package nginx
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -33,14 +32,16 @@ var version = regexp.MustCompile(`(?m)^nginx version: [^/\s]*/(\S+)`)
 // findTimeout bounds the wait for a version.
 const findTimeout = 10 * time.Second
 
+const installHint = "on Debian and its descendants:\n  apt-get install nginx libnginx-mod-http-echo"
+
 // Find finds nginx on PATH, or where Debian keeps servers, which the PATH of users
-// other than root leaves out.
+// other than root leaves out. An error has a hint.
 func Find(ctx context.Context) (*Nginx, error) {
 	path, err := exec.LookPath("nginx")
 	if err != nil {
 		var elsewhere error
 		if path, elsewhere = exec.LookPath("/usr/sbin/nginx"); elsewhere != nil {
-			return nil, fmt.Errorf("find nginx: %w", err)
+			return nil, process.Hintf(installHint, "find nginx: %w", err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
@@ -48,7 +49,7 @@ func Find(ctx context.Context) (*Nginx, error) {
 	out, err := process.Run(ctx, process.Config{Path: path, Args: []string{"-V"}})
 	found := version.FindStringSubmatch(out)
 	if err != nil || found == nil {
-		return nil, errors.Join(fmt.Errorf("find nginx: %s -V does not name a version", path), err)
+		return nil, process.Hintf(installHint, "find nginx: %s -V does not name a version: %.100q", path, out)
 	}
 	return &Nginx{Path: path, Version: found[1], build: out}, nil
 }
@@ -80,7 +81,7 @@ func (n *Nginx) Modules(names ...string) ([]string, error) {
 	for _, name := range names {
 		file := filepath.Join(n.moduleDir(), name+"_module.so")
 		if _, err := os.Stat(file); err != nil {
-			return nil, fmt.Errorf("find a module of nginx: %w", err)
+			return nil, process.Hintf(installHint, "find a module of nginx: %w", err)
 		}
 		files = append(files, file)
 	}

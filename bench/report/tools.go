@@ -46,11 +46,16 @@ func measuredWith(t bench.Tools) string {
 	return program(t.Load) + " and " + program(t.Upstream)
 }
 
-// crossGrid sets the averages of s beside its cross-check.
+// crossGrid sets the averages of s beside its cross-check, which belongs to the first
+// of several starts.
 func crossGrid(r bench.Result, s bench.ScenarioResult) grid {
 	check, name := s.CrossCheck, "cross-check"
 	if r.Tools.CrossCheck != nil {
 		name = known(r.Tools.CrossCheck.Name)
+	}
+	runs := s.Runs
+	if len(r.Starts) > 0 {
+		runs = startRuns(s, 1)
 	}
 	g := newGrid(r, s, "")
 	title, _, _ := strings.Cut(g.title, ": ")
@@ -59,11 +64,11 @@ func crossGrid(r bench.Result, s bench.ScenarioResult) grid {
 	theirs := []bench.Run{check.Run}
 	g.groups = []group{
 		{"", []row{
-			{"Requests/sec", []string{figure(s.QPS, rate), rate(check.Run.QPS), ratioCell(check.QPSRatio)}},
-			{"Avg latency", []string{figure(s.LatencyMs, milliseconds), figure(check.Run.AverageLatency(), microseconds), ratioCell(check.LatencyRatio)}},
+			{"Requests/sec", []string{figure(bench.Mean(runs, (*bench.Run).Throughput), rate), rate(check.Run.QPS), ratioCell(check.QPSRatio)}},
+			{"Avg latency", []string{figure(bench.Mean(runs, (*bench.Run).AverageLatency), microseconds), figure(check.Run.AverageLatency(), microseconds), ratioCell(check.LatencyRatio)}},
 		}},
-		{cpuTitle, beside(cpuRows(s.Runs), cpuRows(theirs))},
-		{"CPU per request", perRequestRows(s.Runs, check)},
+		{cpuTitle, beside(cpuRows(runs), cpuRows(theirs))},
+		{"CPU per request", perRequestRows(runs, check)},
 	}
 	// Why the result does not count is above.
 	g.marks = nil

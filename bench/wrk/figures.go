@@ -122,7 +122,9 @@ func scaled(s string, units map[string]float64) (value, spare float64, err error
 		return 0, 0, err
 	}
 	spare = 0.5 * units[m[3]] / math.Pow10(max(0, len(m[2])-1))
-	return value * units[m[3]], spare, nil
+	// 2.01 ms are 2010 µs, whatever binary fractions make of that.
+	const hundredth = 100
+	return math.Round(value*units[m[3]]*hundredth) / hundredth, spare, nil
 }
 
 func microseconds(s string) (us, spare float64, err error) { return scaled(s, timeUnits) }

@@ -51,7 +51,7 @@ func (r *Run) Err() error {
 
 // Bounds on what is read. wrk prints some hundred bytes a run.
 const (
-	maxBytes  = 16 << 20
+	maxBytes  = 8 << 20
 	maxLine   = 4 << 10
 	maxRuns   = 10_000
 	maxFaults = 20

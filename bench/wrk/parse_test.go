@@ -58,7 +58,7 @@ func TestParse(t *testing.T) {
 const whole = `Running 10s test @ http://127.0.0.1:1980/
   2 threads and 16 connections
   Thread Stats   Avg      Stdev     Max   +/- Stdev
-    Latency     1.02ms  319.37us   1.20m    85.54%
+    Latency     2.01ms  319.37us   1.20m    85.54%
     Req/Sec     8.28k   593.08     9.46k    72.55%
   Latency Distribution
      50%  900.00us
@@ -89,7 +89,7 @@ func TestFigures(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	res, l := r.Result, r.Result.Latency
-	if *l.MeanWrk != 1020 || *l.Stdev != 319.37 || *l.Max != 72e6 || *l.P50 != 900 || *l.P90 != 1300 || *l.P99 != 2.5e6 || l.P999 != nil || l.Mean != nil {
+	if *l.MeanWrk != 2010 || *l.Stdev != 319.37 || *l.Max != 72e6 || *l.P50 != 900 || *l.P90 != 1300 || *l.P99 != 2.5e6 || l.P999 != nil || l.Mean != nil {
 		t.Errorf("latency %+v", l)
 	}
 	if res.Requests != 1000 || res.Seconds != 10 || res.QPS != 100 || res.Bytes != 1536 || res.Reconnects != nil || res.Busy != nil || res.Histogram != "" {
@@ -110,6 +110,7 @@ func TestSeconds(t *testing.T) {
 		{"16666 requests in 1.00m", "276.85", 60.198663536},
 		{"1000 requests in 10.00s", "99.96", 10.004001600},
 		{"1 requests in 10.01s", "0.10", 10.005},
+		{"201 requests in 2.01s", "100.00", 2.01},
 	} {
 		text := strings.Replace(strings.Replace(whole, "1000 requests in 10.00s", tt.requests, 1), "100.00\nT", tt.qps+"\nT", 1)
 		r := one(t, text)
@@ -125,7 +126,7 @@ func TestRate(t *testing.T) {
 	text = strings.Replace(text, "  1000 req", "  Service Distribution (from the real send time)\n     50%    5.00us\n  1000 req", 1)
 	text = strings.Replace(text, "    Req/Sec", "    Service     0.20ms  319.37us   1.20m    85.54%\n    Req/Sec", 1)
 	r := one(t, text)
-	if res := r.Result; r.Err() != nil || res.Rate != 110 || res.Unsent != 100 || res.Latency.MeanWrk != nil || *res.Latency.Mean != 1020 || *res.Latency.P50 != 900 {
+	if res := r.Result; r.Err() != nil || res.Rate != 110 || res.Unsent != 100 || res.Latency.MeanWrk != nil || *res.Latency.Mean != 2010 || *res.Latency.P50 != 900 {
 		t.Errorf("%+v, %v", res, r.Err())
 	}
 }
@@ -144,9 +145,9 @@ func TestWrk2(t *testing.T) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ old, new, want string }{
-		"no unit":         {"1.02ms", "1.02", `line 4: read "Latency     1.02  319.37us   1.20m    85.54%": "1.02" is not a figure with a unit`},
-		"unknown unit":    {"1.02ms", "1.02ns", `"1.02ns" is not a figure with a unit`},
-		"negative":        {"1.02ms", "-1.02ms", `"-1.02ms" is not a figure`},
+		"no unit":         {"2.01ms", "2.01", `line 4: read "Latency     2.01  319.37us   1.20m    85.54%": "2.01" is not a figure with a unit`},
+		"unknown unit":    {"2.01ms", "2.01ns", `"2.01ns" is not a figure with a unit`},
+		"negative":        {"2.01ms", "-2.01ms", `"-2.01ms" is not a figure`},
 		"percentile":      {"900.00us", "x", `line 7: read "50%  x"`},
 		"no rate":         {"Requests/sec:    100.00\n", "", `line 14: the run ends without the line "Requests/sec"`},
 		"rate":            {":    100.00", ":    inf", `"inf" is not a number`},
@@ -162,7 +163,7 @@ func TestFaults(t *testing.T) {
 		"socket errors":   {"connect 1", "connect many", `"many" is not a count`},
 		"non-2xx":         {"responses: 5", "responses: 5k", `"5k" is not a count`},
 		"ends in between": {"  1000 requests", "\n", `without the line "requests in"`},
-		"a huge line":     {"1.02ms", strings.Repeat("9", 1<<20), `without the line "Latency"`},
+		"a huge line":     {"2.01ms", strings.Repeat("9", 1<<20), `without the line "Latency"`},
 	} {
 		text := strings.Replace(whole, tt.old, tt.new, 1)
 		if text == whole {
@@ -209,8 +210,8 @@ func TestBounds(t *testing.T) {
 		text io.Reader
 		want string
 	}{
-		"an endless line": {endless("x"), "longer than 16 MiB"},
-		"endless lines":   {endless("x\n"), "longer than 16 MiB"},
+		"an endless line": {endless("x"), "longer than 8 MiB"},
+		"endless lines":   {endless("x\n"), "longer than 8 MiB"},
 		"endless runs":    {endless("Requests/sec: 1.00\n"), "more than 10000 runs"},
 		"a broken reader": {iotest.ErrReader(broken), "broken"},
 	} {

@@ -22,19 +22,21 @@ var version = regexp.MustCompile(`(?m)^wrk (?:debian/)?(\S+)`)
 // findTimeout bounds the wait for a version.
 const findTimeout = 10 * time.Second
 
-// Find finds the wrk on PATH.
+const installHint = "on Debian and its descendants:\n  apt-get install wrk"
+
+// Find finds the wrk on PATH. An error has a hint.
 func Find(ctx context.Context) (Tool, error) {
 	path, err := exec.LookPath("wrk")
 	if err != nil {
-		return Tool{}, fmt.Errorf("find wrk: %w", err)
+		return Tool{}, process.Hintf(installHint, "find wrk: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
 	// It prints its version with exit code 1, among its usage.
-	out, err := process.Run(ctx, process.Config{Path: path, Args: []string{"-v"}})
+	out, _ := process.Run(ctx, process.Config{Path: path, Args: []string{"-v"}})
 	found := version.FindStringSubmatch(out)
 	if found == nil {
-		return Tool{}, errors.Join(fmt.Errorf("find wrk: %s -v does not name a version", path), err)
+		return Tool{}, process.Hintf(installHint, "find wrk: %s -v does not name a version: %.100q", path, out)
 	}
 	return Tool{Path: path, Version: found[1]}, nil
 }
