@@ -98,11 +98,15 @@ func TestStall(t *testing.T) {
 		connections = 16
 		stall       = 100 * time.Millisecond
 	)
-	var waiting atomic.Int64
+	var waiting, resumed atomic.Int64
 	over := make(chan struct{})
 	s := serve(t, func(c *session) {
-		for c.request() {
+		for stalls := 0; c.request(); {
+			if stalls == 1 {
+				resumed.Add(1) // The client has counted the response that stalled.
+			}
 			if c.server.answers.Load() > 500 {
+				stalls++
 				// It begins once every connection waits.
 				if waiting.Add(1) == connections {
 					time.AfterFunc(stall, func() { close(over) })
@@ -115,8 +119,8 @@ func TestStall(t *testing.T) {
 		}
 	})
 	cfg := testConfig(s.url)
-	cfg.Connections, cfg.Requests, cfg.Duration = connections, 1000, time.Hour
-	m := run(t, cfg)
+	cfg.Connections = connections
+	m := runUntil(t, cfg, func() bool { return resumed.Load() == connections })
 	result, err := m.Result()
 	if err != nil {
 		t.Fatal(err)
