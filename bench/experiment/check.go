@@ -24,7 +24,7 @@ func Check(ctx context.Context, cfg Config) (*Findings, error) {
 		err = c.proveRoutes(ctx)
 	}
 	if c.fit == nil {
-		return nil, err
+		return nil, errors.Join(err, c.tearDown())
 	}
 	if !c.fit.looked && ctx.Err() == nil {
 		c.fit.begin(c, nil)
