@@ -79,6 +79,7 @@ func (c *conductor) setUp(ctx context.Context) error {
 		return err
 	}
 	c.plan = plan
+	c.tellUser(os.Geteuid())
 	if err := c.checkParts(plan); err != nil {
 		return err
 	}
@@ -100,6 +101,18 @@ func (c *conductor) setUp(ctx context.Context) error {
 	}
 	c.fit.begin(c, workers)
 	return c.watchEtcd(ctx)
+}
+
+// tellUser says what a run of a user other than root can't do. All else works.
+func (c *conductor) tellUser(uid int) {
+	if uid == 0 {
+		return
+	}
+	lacks := "only root can use ports below 1024, raise the hard limit on open files, and name processes of other users"
+	if c.plan.kind == Attach {
+		lacks = "only root and the gateway's own user can see its workers: without them their number and CPU time stay unknown"
+	}
+	c.log.Info().Int("uid", uid).Msg("not root: " + lacks)
 }
 
 // checkProc checks that /proc belongs to this pid namespace: the gateway's workers
