@@ -2,6 +2,7 @@ package proxycheck
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,23 +124,23 @@ func adminMessage(ans *process.Answer) string {
 		Message     string `json:"message"`
 		Description string `json:"description"`
 	}
+	text := string(ans.Body)
 	if json.Unmarshal(ans.Body, &m) == nil {
 		var parts []string
 		for _, s := range []any{m.ErrorMsg, m.Message, m.Description} {
-			if text := fmt.Sprint(s); s != nil && text != "" {
-				parts = append(parts, text)
+			if part := fmt.Sprint(s); s != nil && part != "" {
+				parts = append(parts, part)
 			}
 		}
-		if len(parts) > 0 {
-			return strings.Join(parts, ", ")
-		}
+		text = cmp.Or(strings.Join(parts, ", "), text)
 	}
-	const enough = 120
-	text := strings.Join(strings.Fields(string(ans.Body[:min(len(ans.Body), enough)])), " ")
-	if text == "" {
-		return http.StatusText(ans.Status)
-	}
-	return text
+	return cmp.Or(foreign(text), http.StatusText(ans.Status))
+}
+
+// foreign is the beginning of a text that somebody else wrote, fit to print and save.
+func foreign(text string) string {
+	const enough = 200
+	return process.Clean(text[:min(len(text), enough)])
 }
 
 // explainAdmin adds what to do about the answers that users run into.
@@ -217,6 +218,13 @@ func (a *admin) plugins(ctx context.Context) ([]string, error) {
 	var names []string
 	if err := json.Unmarshal(ans.Body, &names); err != nil {
 		return nil, fmt.Errorf("read the plugins of %s: %w", a.base, err)
+	}
+	const most = 1000
+	if len(names) > most {
+		return nil, fmt.Errorf("read the plugins of %s: it lists %d", a.base, len(names))
+	}
+	for i := range names {
+		names[i] = foreign(names[i])
 	}
 	return names, nil
 }

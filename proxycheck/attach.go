@@ -132,7 +132,7 @@ func (a *attached) identify(ctx context.Context) error {
 		return process.Hintf("pass the URL of an APISIX as --gateway-url",
 			"identify it: it calls itself %q, not APISIX", server)
 	}
-	a.info.Name, a.info.Version, a.prove.server = name, version, server
+	a.info.Name, a.info.Version, a.prove.server = name, foreign(version), server
 	return nil
 }
 
@@ -314,7 +314,7 @@ func (a *attached) Apply(ctx context.Context, r Route) error {
 	if _, unserved := errors.AsType[*unservedError](err); !unserved {
 		return err
 	}
-	who := a.admin.server
+	who := foreign(a.admin.server)
 	if holders := a.admin.holders(); len(holders) > 0 {
 		who += ", " + holders[0].String()
 	}

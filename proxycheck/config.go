@@ -119,7 +119,7 @@ func (in *Install) plugins(ctx context.Context) ([]string, error) {
 		list = strings.Fields(out)
 	} else {
 		var file []byte
-		if file, err = process.ReadPath(filepath.Join(in.Home, "conf/config-default.yaml")); err == nil {
+		if file, err = process.ReadPath(in.file("conf/config-default.yaml")); err == nil {
 			list, err = parsePlugins(file)
 		}
 	}

@@ -130,18 +130,3 @@ func TestCheckNginxConf(t *testing.T) {
 		t.Error("auto is not one worker")
 	}
 }
-
-func TestFailureHint(t *testing.T) {
-	t.Parallel()
-	for said, want := range map[string]string{
-		"nginx: [emerg] bind() to 127.0.0.1:9080 failed (98: Address already in use)": "ss -ltnp",
-		"init_by_lua error: module 'resty.radixtree' not found:":                      "make deps",
-		"socket() failed (24: Too many open files)":                                   "ulimit -n",
-		"something else": "",
-	} {
-		got := failureHint(said)
-		if (want == "") != (got == "") || !bytes.Contains([]byte(got), []byte(want)) {
-			t.Errorf("failureHint(%q) = %q, want %q in it", said, got, want)
-		}
-	}
-}

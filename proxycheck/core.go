@@ -118,6 +118,7 @@ func (c *core) Warnings() []Warning {
 }
 
 func (c *core) warn(code, text, hint string) {
+	text = process.Clean(text)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if slices.ContainsFunc(c.warnings, func(w Warning) bool { return w.Code == code }) {
@@ -286,6 +287,9 @@ func (c *core) Close() error {
 		}
 		errs = append(errs, c.keys.remove())
 		if c.home != nil {
+			if !exists(c.home.dir) {
+				c.warn("gateway-folder", "the gateway's folder "+c.home.dir+" was removed during the run", removedHint)
+			}
 			errs = append(errs, c.home.Remove())
 		}
 		if err := errors.Join(errs...); err != nil {

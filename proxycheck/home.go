@@ -117,7 +117,7 @@ func (h *home) link(in *Install) error {
 		names = append(names, "conf/config-default.yaml")
 	}
 	for _, name := range names {
-		target := filepath.Join(in.Home, name)
+		target := in.file(name)
 		if _, err := os.Stat(target); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

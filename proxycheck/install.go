@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -30,8 +31,44 @@ type Install struct {
 	OpenResty *OpenResty
 	// LuaJIT is the interpreter that the CLI runs on.
 	LuaJIT string
-	// Others are the folders of further installs, which were not chosen.
-	Others []string
+}
+
+// Installed is an APISIX that was found.
+type Installed struct {
+	// Home is its folder.
+	Home string `json:"home"`
+	// Version is empty if it can't be read.
+	Version string `json:"version"`
+}
+
+// Installs lists every APISIX of the machine, the one that Find takes first.
+func Installs(cfg FindConfig) []Installed {
+	homes, err := cfg.findHomes()
+	if err != nil {
+		homes = nil
+	}
+	cfg.Home = ""
+	others, _ := cfg.findHomes()
+	var all []Installed
+	for _, home := range append(homes, others...) {
+		if slices.ContainsFunc(all, func(in Installed) bool { return sameFile(in.Home, home) }) {
+			continue
+		}
+		in := Installed{Home: home}
+		if v, err := readVersion(home); err == nil {
+			in.Version = v.String()
+		}
+		all = append(all, in)
+	}
+	return all
+}
+
+func readVersion(home string) (Version, error) {
+	file, err := process.ReadPath(filepath.Join(home, versionLua))
+	if err != nil {
+		return Version{}, err
+	}
+	return parseVersionLua(file)
 }
 
 // FindConfig says where to look.
@@ -58,6 +95,18 @@ const (
 // a machine that starts up may be slow.
 func findTimeout() time.Duration { return 30 * timeUnit }
 
+// luarocksTree is where luarocks puts Lua code below a prefix, such as /usr/local; the
+// rest of APISIX is in the prefix's apisix then.
+const luarocksTree = "share/lua/5.1"
+
+// file is where the install has a file or folder.
+func (in *Install) file(name string) string {
+	if prefix, ok := strings.CutSuffix(in.Home, "/"+luarocksTree); ok && name != "apisix" && !exists(filepath.Join(in.Home, name)) {
+		return filepath.Join(prefix, "apisix", name)
+	}
+	return filepath.Join(in.Home, name)
+}
+
 // Find finds an installed APISIX, preferring that of the first apisix command on
 // the path, and the OpenResty it runs on. It returns ErrNotInstalled, with the
 // ways to install it as a hint, if there is none, and another error if there is
@@ -65,17 +114,12 @@ func findTimeout() time.Duration { return 30 * timeUnit }
 func Find(ctx context.Context, cfg FindConfig) (*Install, error) {
 	ctx, cancel := context.WithTimeout(ctx, findTimeout())
 	defer cancel()
-	cfg.Path = cmp.Or(cfg.Path, os.Getenv("PATH"))
 	homes, err := cfg.findHomes()
 	if err != nil {
 		return nil, err
 	}
-	in := &Install{Home: homes[0], Others: homes[1:]}
-	file, err := process.ReadPath(filepath.Join(in.Home, versionLua))
-	if err == nil {
-		in.Version, err = parseVersionLua(file)
-	}
-	if err != nil {
+	in := &Install{Home: homes[0]}
+	if in.Version, err = readVersion(in.Home); err != nil {
 		return nil, fmt.Errorf("read the version of the APISIX in %s: %w", in.Home, err)
 	}
 	if err := in.Version.checkSupported(); err != nil {
@@ -112,7 +156,7 @@ func (cfg FindConfig) findHomes() ([]string, error) {
 	for _, script := range scripts {
 		homes = append(homes, homesOf(script, usual)...)
 	}
-	homes = append(homes, usual)
+	homes = append(homes, usual, filepath.Join(cfg.Root, "/usr/local", luarocksTree))
 	var found []string
 	for _, home := range homes {
 		if isHome(home) && !slices.ContainsFunc(found, func(f string) bool { return sameFile(f, home) }) {
@@ -123,6 +167,9 @@ func (cfg FindConfig) findHomes() ([]string, error) {
 		return found, nil
 	}
 	err := ErrNotInstalled
+	if _, denied := os.Stat(filepath.Join(usual, versionLua)); errors.Is(denied, fs.ErrPermission) {
+		return nil, process.Hintf("run armrepro as root, or let this user read that folder", "find APISIX: %w", denied)
+	}
 	if exists(scripts[0]) {
 		err = fmt.Errorf("%w: the command %s is there, but no folder that belongs to it", err, scripts[0])
 	}
@@ -188,7 +235,7 @@ func sameFile(a, b string) bool {
 // it means the current folder, from which nothing should be started unasked.
 func (cfg FindConfig) lookPathAll(name string) []string {
 	var found []string
-	for _, dir := range filepath.SplitList(cfg.Path) {
+	for _, dir := range filepath.SplitList(cmp.Or(cfg.Path, os.Getenv("PATH"))) {
 		p := filepath.Join(dir, name)
 		if info, err := os.Stat(p); err == nil && filepath.IsAbs(dir) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			found = append(found, p)
@@ -251,7 +298,7 @@ func parseVersionLua(file []byte) (Version, error) {
 // checkFiles looks for what APISIX can't start without.
 func (in *Install) checkFiles() error {
 	for _, name := range []string{cliLua, "conf/mime.types"} {
-		if _, err := os.Stat(filepath.Join(in.Home, name)); err != nil {
+		if _, err := os.Stat(in.file(name)); err != nil {
 			return process.Hintf("the install isn't complete: reinstall it",
 				"use the APISIX in %s: %w", in.Home, err)
 		}

@@ -95,17 +95,15 @@ var findFailures = []findFailure{
 	},
 	{
 		name: "openresty of another machine",
-		change: func(t *testing.T, root string, cfg *FindConfig) {
-			other := elf.EM_AARCH64
-			if runtime.GOARCH == "arm64" {
-				other = elf.EM_X86_64
-			}
-			path := remove(t, root, "usr/local/openresty/bin/openresty")
-			if err := os.WriteFile(path, elfHeader(other), 0o755); err != nil {
-				t.Fatal(err)
-			}
+		change: func(t *testing.T, root string, _ *FindConfig) {
+			foreignProgram(t, root, "usr/local/openresty/bin/openresty")
 		},
-		want: "this machine is " + runtime.GOARCH, hint: "emulation",
+		want: "bin/openresty: it is built for " + otherArch() + " and this machine is " + runtime.GOARCH, hint: "emulation",
+	},
+	{
+		name:   "LuaJIT of another machine",
+		change: func(t *testing.T, root string, _ *FindConfig) { foreignProgram(t, root, luajitPath) },
+		want:   "luajit: it is built for " + otherArch() + " and this machine is " + runtime.GOARCH, hint: "emulation",
 	},
 	{
 		name: "two installs mixed up",
@@ -146,6 +144,22 @@ var findFailures = []findFailure{
 		change: func(*testing.T, string, *FindConfig) {},
 		want:   "use APISIX 2.13.3", hint: "--gateway attach",
 	},
+}
+
+// foreignProgram puts a program that is built for another architecture in the place of one.
+func foreignProgram(t *testing.T, root, name string) {
+	t.Helper()
+	machines := map[string]elf.Machine{"arm64": elf.EM_AARCH64, "amd64": elf.EM_X86_64}
+	if err := os.WriteFile(remove(t, root, name), elfHeader(machines[otherArch()]), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func otherArch() string {
+	if runtime.GOARCH == "arm64" {
+		return "amd64"
+	}
+	return "arm64"
 }
 
 // writeScript writes a shell script.
@@ -247,7 +261,7 @@ func TestSummary(t *testing.T) {
 	t.Parallel()
 	const missing = "luajit ./apisix/cli/apisix.lua version\n/usr/local/openresty/luajit/bin/luajit: ./apisix/cli/file.lua:18: module 'tinyyaml' not found:\n\tno field package.preload['tinyyaml']\n\tno file '/x.lua'\nstack traceback:\n\t[C]: in function 'require'\n\t[C]: at 0x5648dbd4e380\n"
 	for in, want := range map[string]string{
-		missing:                      "/usr/local/openresty/luajit/bin/luajit: ./apisix/cli/file.lua:18: module 'tinyyaml' not found: | \tno field package.preload['tinyyaml']",
+		missing:                      "/usr/local/openresty/luajit/bin/luajit: ./apisix/cli/file.lua:18: module 'tinyyaml' not found: | no field package.preload['tinyyaml']",
 		"a\nb\nc\nd\ne\nf\n":         "b | c | d | e | f",
 		"odd\nstack traceback:\n\tx": "odd",
 		"":                           "",

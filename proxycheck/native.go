@@ -198,19 +198,15 @@ func (n *native) startMaster(context.Context) error {
 func (n *native) howEnded() error {
 	err := fmt.Errorf("APISIX has ended: %w", cmp.Or(n.child.Err(), errors.New("exit status 0")))
 	printed := lastLines(n.child.Tail(), 3)
-	if log := n.home.errorLog(5); log != "" {
-		printed = cmp.Or(printed, "nothing") + "; its error log ends: " + log
-	}
 	if printed != "" {
 		err = fmt.Errorf("%w; it printed: %s", err, printed)
 	}
-	hint := failureHint(printed)
 	if strings.Contains(printed, "unknown directive") {
 		_, newest := n.cfg.Install.Version.openRestyRange()
-		hint = fmt.Sprintf("OpenResty %s (%s) lacks what APISIX %s uses: install OpenResty %s, or apisix-runtime, and put its bin folder first in PATH",
-			n.info.OpenResty.Version, n.info.OpenResty.Path, n.info.Version, newest)
+		err = process.WithHint(err, fmt.Sprintf("OpenResty %s (%s) lacks what APISIX %s uses: install OpenResty %s, or apisix-runtime, and put its bin folder first in PATH",
+			n.info.OpenResty.Version, n.info.OpenResty.Path, n.info.Version, newest))
 	}
-	return n.mask(process.WithHint(err, hint))
+	return n.withLog(err)
 }
 
 // awaitPorts waits until the master listens, and proves that nobody else does:
@@ -252,28 +248,46 @@ func (n *native) awaitWorkers(ctx context.Context) error {
 func (n *native) await(ctx context.Context, what string, try func(ctx context.Context) error) error {
 	ctx, cancel := n.whileAlive(ctx)
 	defer cancel()
-	if err := process.Poll(ctx, pollEvery, func() error { return try(ctx) }); err != nil {
-		return n.withLog(fmt.Errorf("%s: %w", what, err))
+	err := process.Poll(ctx, pollEvery, func() error { return try(ctx) })
+	switch {
+	case err == nil:
+		return nil
+	case isClosed(n.done):
+		return fmt.Errorf("%s: %w", what, n.howEnded())
 	}
-	return nil
+	return n.withLog(fmt.Errorf("%s: %w", what, err))
 }
 
-// withLog adds the end of the error log to an error that isn't the master's
-// own end, which has it already.
+// withLog adds to an error the end of the error log, since that goes with its folder,
+// and what to do about a cause that is known.
 func (n *native) withLog(err error) error {
-	if log := n.home.errorLog(5); log != "" && !isClosed(n.done) {
+	switch log := n.home.errorLog(5); {
+	case !exists(n.home.dir):
+		err = process.Hintf(removedHint, "%w; its folder %s was removed", err, n.home.dir)
+	case log != "":
 		err = fmt.Errorf("%w; its error log ends: %s", err, log)
+	}
+	if process.Hint(err) == "" {
+		err = process.WithHint(err, causeHint(err.Error()))
 	}
 	return n.mask(err)
 }
 
+const removedHint = "something cleans the temporary folder: set TMPDIR to another one"
+
 // Apply makes the route live and makes sure that it is the same workers that
 // serve it.
 func (n *native) Apply(ctx context.Context, r Route) error {
+	if !exists(n.home.dir) {
+		return process.Hintf(removedHint, "apply the route %s: the gateway's folder %s was removed", r.Path, n.home.dir)
+	}
 	if err := n.home.emptyAccessLog(); err != nil {
 		return fmt.Errorf("empty the access log: %w", err)
 	}
 	if err := n.apply(ctx, r); err != nil {
+		if isClosed(n.done) {
+			return err // it says how the gateway has ended
+		}
 		return n.withLog(err)
 	}
 	pids, err := n.Workers()

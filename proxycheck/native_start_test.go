@@ -107,7 +107,7 @@ var startFailures = []startFailure{
 			}
 			t.Cleanup(func() { l.Close() })
 		},
-		want: []string{"still could not bind()"}, hint: "ss -ltnp",
+		want: []string{"still could not bind()"}, hint: "was taken after it had been checked, by process",
 	},
 	{
 		name: "port shared", version: "3.18.0",

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -132,11 +133,14 @@ func readOpenResty(ctx context.Context, path string) (or *OpenResty, luajit stri
 			break
 		}
 	}
+	if err := checkMachine(luajit, runtime.GOARCH); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, "", err
+	}
 	if out, err = run(ctx, process.Config{Path: luajit, Args: []string{"-v"}}); err != nil {
 		return nil, "", process.WithHint(err, "APISIX's commands run on the LuaJIT of OpenResty: reinstall OpenResty, or put another one's bin folder first in PATH")
 	}
 	if f := strings.Fields(out); len(f) > 1 {
-		or.LuaJIT = f[1] // LuaJIT 2.1.1723681758 -- Copyright …
+		or.LuaJIT = foreign(f[1]) // LuaJIT 2.1.1723681758 -- Copyright …
 	}
 	return or, luajit, nil
 }

@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"armrepro/proxycheck/process"
 )
@@ -130,41 +128,27 @@ func (p *prover) counted(ctx context.Context, name, routeID string, requests uin
 }
 
 // countOf is the sum of the metric's samples in the text format whose route label
-// is routeID.
+// is routeID; of a histogram or summary its count. It looks at such lines alone,
+// whatever else there is.
 func countOf(text []byte, name, routeID string) (float64, error) {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	if err != nil {
-		return 0, fmt.Errorf("read the metrics: %w", err)
-	}
-	family, ok := families[name]
-	if !ok {
-		return 0, fmt.Errorf("there is no metric %s", name)
-	}
+	sample := regexp.MustCompile(`^(?:_count)?\{(?:(?:.*,)?route="` + regexp.QuoteMeta(routeID) + `"(?:,.*)?\} (\S+))?`)
 	var count float64
-	for _, m := range family.GetMetric() {
-		if slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool {
-			return l.GetName() == "route" && l.GetValue() == routeID
-		}) {
-			count += sampleValue(m)
+	found := false
+	for line := range bytes.Lines(text) {
+		rest, ok := bytes.CutPrefix(line, []byte(name))
+		m := sample.FindSubmatch(rest)
+		if !ok || m == nil {
+			continue
+		}
+		found = true
+		if n, err := strconv.ParseFloat(string(m[1]), 64); err == nil {
+			count += n
 		}
 	}
-	return count, nil
-}
-
-func sampleValue(m *dto.Metric) float64 {
-	switch {
-	case m.Counter != nil:
-		return m.Counter.GetValue()
-	case m.Gauge != nil:
-		return m.Gauge.GetValue()
-	case m.Histogram != nil:
-		return float64(m.Histogram.GetSampleCount())
-	case m.Summary != nil:
-		return float64(m.Summary.GetSampleCount())
-	default:
-		return m.Untyped.GetValue()
+	if !found {
+		return 0, fmt.Errorf("there is no metric %s", name)
 	}
+	return count, nil
 }
 
 // workerTitle is how nginx titles a worker process. The privileged agent, the

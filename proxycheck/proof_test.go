@@ -32,11 +32,12 @@ apisix_other{subroute="1",uri="/,route=\"1\""} 2
 		{metrics, "apisix_http_latency", "1", 1, ""},
 		{metrics, "apisix_g", "1", 2, ""},
 		{metrics, "apisix_u", "1", 2, ""},
+		{metrics, "apisix_other", "1", 0, ""},
 		{metrics, "apisix_http_status", "idle", 0, ""},
 		{metrics, "apisix_http_status", "2", 0, ""},
 		{metrics, "apisix_bandwidth", "1", 0, "there is no metric apisix_bandwidth"},
 		{"", "apisix_http_status", "1", 0, "there is no metric"},
-		{"<html>", "apisix_http_status", "1", 0, "read the metrics"},
+		{"<html>", "apisix_http_status", "1", 0, "there is no metric"},
 	} {
 		count, err := countOf([]byte(tt.text), tt.name, tt.route)
 		if count != tt.count {

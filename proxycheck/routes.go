@@ -56,7 +56,7 @@ func parseRoutes(body []byte) ([]existingRoute, error) {
 	routes := make([]existingRoute, len(nodes))
 	for i, n := range nodes {
 		routes[i] = n.Value
-		routes[i].id = path.Base(n.Key)
+		routes[i].id = foreign(path.Base(n.Key))
 	}
 	return routes, nil
 }
@@ -98,5 +98,5 @@ func (r existingRoute) pattern() string {
 	if r.URI != "" {
 		uris = append([]string{r.URI}, uris...)
 	}
-	return strings.Join(append(uris, r.Hosts...), " ")
+	return foreign(strings.Join(append(uris, r.Hosts...), " "))
 }

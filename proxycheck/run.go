@@ -17,7 +17,7 @@ func run(ctx context.Context, cfg process.Config) (string, error) {
 	if out != "" {
 		err = fmt.Errorf("%w; it printed: %s", err, summary(out))
 	}
-	return "", process.WithHint(err, failureHint(out))
+	return "", process.WithHint(err, causeHint(out))
 }
 
 // summary is what matters of what a Lua program printed: the beginning of the
@@ -37,23 +37,12 @@ func summary(out string) string {
 	return lastLines(strings.Join(lines, "\n"), 5)
 }
 
-// lastLines is the end of s, at most n lines, as one line.
+// lastLines is the end of s, at most n lines, as one line that is fit to print.
 func lastLines(s string, n int) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], " | ")
-}
-
-// failureHint knows the reasons for which APISIX's commands and nginx fail.
-func failureHint(said string) string {
-	switch {
-	case strings.Contains(said, "Address already in use"):
-		return "the port was taken meanwhile: see who listens on it with ss -ltnp, or choose another"
-	case strings.Contains(said, "module '") && strings.Contains(said, "not found"):
-		return "a Lua library of the install is missing: reinstall APISIX, or run make deps in the source checkout"
-	case strings.Contains(said, "Too many open files"):
-		return "raise the limit of open files: ulimit -n 65536"
-	case strings.Contains(said, "permission denied\""):
-		return "grant etcd's user readwrite on the keys: on the prefix /armrepro-, or on the one that --etcd-prefix names"
+	lines = lines[max(0, len(lines)-n):]
+	for i, line := range lines {
+		lines[i] = process.Clean(line)
 	}
-	return ""
+	return strings.Join(lines, " | ")
 }

@@ -61,6 +61,18 @@ var ways = []way{
 		writeScript(t, filepath.Join(root, "home/bin/apisix"), "cd '"+home+"' && exec ./bin/apisix \"$@\"")
 		return home, filepath.Join(root, "home/bin")
 	}},
+	{"luarocks", func(t *testing.T, root string) (string, string) {
+		home := filepath.Join(root, "usr/local/share/lua/5.1")
+		if err := os.MkdirAll(home, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(root, "usr/local/apisix/apisix"), filepath.Join(home, "apisix")); err != nil {
+			t.Fatal(err)
+		}
+		remove(t, root, "usr/bin/apisix")
+		writeScript(t, filepath.Join(root, "usr/local/bin/apisix"), "exec luajit /usr/local/share/lua/5.1/apisix/cli/apisix.lua $*")
+		return home, filepath.Join(root, "usr/local/bin")
+	}},
 	{"other prefix", func(t *testing.T, root string) (string, string) {
 		home := move(t, root, "opt/local/apisix")
 		writeScript(t, filepath.Join(root, "opt/bin/apisix"), "exec luajit /usr/local/apisix/apisix/cli/apisix.lua $*")
@@ -131,8 +143,16 @@ func TestFindSeveral(t *testing.T) {
 		t.Fatal(err)
 	}
 	if inst.Version != (Version{3, 18, 0}) || inst.OpenResty.Version != "1.27.1.2" ||
-		!slices.Equal(inst.Others, []string{filepath.Join(older, "usr/local/apisix")}) {
+		inst.Home != filepath.Join(newer, "usr/local/apisix") {
 		t.Errorf("%+v, %+v", inst, inst.OpenResty)
+	}
+	want := []Installed{{inst.Home, "3.18.0"}, {filepath.Join(older, "usr/local/apisix"), "2.15.0"}}
+	if got := Installs(FindConfig{Root: older, Path: path}); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	slices.Reverse(want)
+	if got := Installs(FindConfig{Root: older, Path: path, Home: want[0].Home}); !slices.Equal(got, want) {
+		t.Errorf("with a home: %v, want %v", got, want)
 	}
 	// Beside the newer one is none any more, and the older's is too old.
 	remove(t, newer, "usr/local/openresty/bin/openresty")

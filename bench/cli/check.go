@@ -103,6 +103,9 @@ func writeFindings(w io.Writer, f *experiment.Findings) error {
 	if u := f.Tools.Upstream; u != nil {
 		line("upstream", "%s %s, %s", u.Name, u.Version, u.Path)
 	}
+	for _, in := range f.Installs {
+		line("installed", "APISIX %s in %s", cmp.Or(in.Version, "of unknown version"), in.Home)
+	}
 	if p := f.Pins; p != nil {
 		line("pinned", "gateway on CPU %s, upstream on %s, load on %s", cmp.Or(p.Gateway, "any"), p.Upstream, p.Load)
 	}

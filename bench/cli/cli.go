@@ -11,6 +11,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -71,7 +72,7 @@ func (p Program) run(ctx context.Context) int {
 
 // fail prints err with its hint, and returns its exit code.
 func fail(w io.Writer, command string, err error) int {
-	fmt.Fprintf(w, "armrepro: %v\n", err)
+	fmt.Fprintf(w, "armrepro: %s\n", printable(err.Error()))
 	if left := process.AllLeft(err); len(left) > 0 {
 		printLeft(w, left)
 		return exitFailed
@@ -90,9 +91,20 @@ func fail(w io.Writer, command string, err error) int {
 		return exitUsage
 	}
 	if hint != "" {
-		fmt.Fprintf(w, "\n%s\n", hint)
+		fmt.Fprintf(w, "\n%s\n", printable(hint))
 	}
 	return exitFailed
+}
+
+// printable takes out what a terminal would obey: an error may quote an answer, a file
+// or the name of a process.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)
 }
 
 // printLeft lists what is left behind, and how to remove it.

@@ -30,6 +30,7 @@ const asArmrepro = "ARMREPRO_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	apisixtest.Main()
+	mountAll()
 	if os.Getenv(asArmrepro) != "" {
 		asProgram()
 	}

@@ -12,6 +12,7 @@ import (
 	"armrepro/bench"
 	"armrepro/bench/fitness"
 	"armrepro/bench/machine"
+	"armrepro/proxycheck"
 	"armrepro/proxycheck/process"
 )
 
@@ -24,7 +25,7 @@ func Check(ctx context.Context, cfg Config) (*Findings, error) {
 		err = c.proveRoutes(ctx)
 	}
 	if c.fit == nil {
-		return nil, err
+		return nil, errors.Join(err, c.tearDown())
 	}
 	if !c.fit.looked && ctx.Err() == nil {
 		c.fit.begin(c, nil)
@@ -96,8 +97,10 @@ func (c *conductor) proveTestRoute(ctx context.Context, gateway benchGateway) er
 type Findings struct {
 	Machine machine.Machine   `json:"machine"`
 	Gateway bench.GatewayInfo `json:"gateway"`
-	Etcd    bench.EtcdInfo    `json:"etcd"`
-	Tools   bench.Tools       `json:"tools,omitzero"`
+	// Installs are the APISIX installs of the machine, the one that is used first.
+	Installs []proxycheck.Installed `json:"installs"`
+	Etcd     bench.EtcdInfo         `json:"etcd"`
+	Tools    bench.Tools            `json:"tools,omitzero"`
 	// Routes are those that were verified.
 	Routes []string `json:"routes"`
 	// Pins is null where the kernel places the processes.
@@ -114,6 +117,7 @@ func (c *conductor) findings() *Findings {
 	f := &Findings{
 		Machine: r.Machine, Gateway: r.Gateway, Etcd: r.Etcd, Tools: r.Tools, Routes: append([]string{}, c.routes...), Pins: r.Settings.Pins, Warnings: r.Warnings,
 		Checks: fitness.FindingCodes(), Unchecked: append([]fitness.Unchecked{}, r.Unchecked...),
+		Installs: append([]proxycheck.Installed{}, proxycheck.Installs(proxycheck.FindConfig{Home: c.cfg.APISIXHome})...),
 	}
 	for _, u := range r.Unchecked {
 		f.Checks = slices.DeleteFunc(f.Checks, func(code string) bool { return code == u.Code })

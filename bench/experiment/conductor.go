@@ -46,13 +46,17 @@ func (c *conductor) setUp(ctx context.Context) error {
 	if err := c.findTools(ctx); err != nil {
 		return err
 	}
+	release, err := process.Lock("measuring")
+	if err != nil {
+		return err
+	}
+	c.down = append(c.down, release)
 	if err := c.raiseFiles(); err != nil {
 		return err
 	}
 	m, evidence := machine.Detect(os.DirFS("/"), machine.LiveFacts(true))
 	c.result.Machine = m
 	c.log.Info().Str("cpu", orUnknown(m.CPU.Product)).Str("core", orUnknown(m.CPU.CoreName())).Int("cores", m.Cores).Bool("emulated", m.Emulated).Msg("machine")
-	var err error
 	if c.fit, err = newWatcher(m, evidence, c.cfg.Settings.Workers, c.cfg.Pin); err != nil {
 		return err
 	}
@@ -75,6 +79,7 @@ func (c *conductor) setUp(ctx context.Context) error {
 		return err
 	}
 	c.plan = plan
+	c.tellUser(os.Geteuid())
 	if err := c.checkParts(plan); err != nil {
 		return err
 	}
@@ -95,7 +100,19 @@ func (c *conductor) setUp(ctx context.Context) error {
 		return err
 	}
 	c.fit.begin(c, workers)
-	return nil
+	return c.watchEtcd(ctx)
+}
+
+// tellUser says what a run of a user other than root can't do. All else works.
+func (c *conductor) tellUser(uid int) {
+	if uid == 0 {
+		return
+	}
+	lacks := "only root can use ports below 1024, raise the hard limit on open files, and name processes of other users"
+	if c.plan.kind == Attach {
+		lacks = "only root and the gateway's own user can see its workers: without them their number and CPU time stay unknown"
+	}
+	c.log.Info().Int("uid", uid).Msg("not root: " + lacks)
 }
 
 // checkProc checks that /proc belongs to this pid namespace: the gateway's workers
@@ -176,6 +193,25 @@ func (c *conductor) startEtcd(ctx context.Context, plan *gatewayPlan) error {
 	c.etcdConfig.Endpoints = []string{server.Endpoint()}
 	c.result.Etcd = bench.EtcdInfo{Version: embed.Version, Embedded: true}
 	c.log.Info().Str("version", embed.Version).Str("url", server.Endpoint()).Stringer("in", time.Since(begin).Round(time.Millisecond)).Msg("etcd ready")
+	return nil
+}
+
+// watchEtcd watches an external etcd until everything is taken down.
+func (c *conductor) watchEtcd(ctx context.Context) error {
+	if len(c.etcdConfig.Endpoints) == 0 || c.etcd != nil {
+		return nil
+	}
+	watch, err := proxycheck.WatchEtcd(ctx, c.etcdConfig, c.cfg.EtcdPrefix)
+	if err != nil {
+		return err
+	}
+	c.down = append(c.down, func() error {
+		for _, w := range watch.Close() {
+			c.log.Warn().Str("code", w.Code).Str("hint", w.Hint).Msg(w.Text)
+			c.result.Warn(bench.Warning{Code: w.Code, Text: w.Text, Hint: w.Hint})
+		}
+		return nil
+	})
 	return nil
 }
 

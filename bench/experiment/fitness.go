@@ -122,7 +122,14 @@ func (f *watcher) end(c *conductor, workers []int) {
 	warn(c.result, "after the load: ", slices.DeleteFunc(fitness.Check(now, after, f.plan), func(found fitness.Finding) bool {
 		return slices.Contains(f.found, found.Code)
 	}))
+	if free, err := process.FreeDisk(os.TempDir()); err == nil && free < fullDisk {
+		c.result.Warn(bench.Warning{Code: "disk-full", Text: "the disk of the temporary folder filled up: the gateway's logs are incomplete, and writing less of them is faster",
+			Hint: "free some space, measure for a shorter time, or set TMPDIR to a larger file system"})
+	}
 }
+
+// fullDisk is the free space in bytes below which a disk counts as full.
+const fullDisk = 1 << 20
 
 // warn adds findings, prefixed with when they were made.
 func warn(r *bench.Result, when string, findings []fitness.Finding) {

@@ -25,12 +25,13 @@ func (c *conductor) planGateway(ctx context.Context) (*gatewayPlan, error) {
 	if kind == Attach || kind == Builtin {
 		return &gatewayPlan{kind: kind}, nil
 	}
-	install, err := proxycheck.Find(ctx, proxycheck.FindConfig{Home: c.cfg.APISIXHome})
+	find := proxycheck.FindConfig{Home: c.cfg.APISIXHome}
+	install, err := proxycheck.Find(ctx, find)
 	if err == nil {
 		c.log.Info().Str("version", install.Version.String()).Str("home", install.Home).
 			Str("openresty", install.OpenResty.Version).Str("at", install.OpenResty.Path).Msg("found APISIX")
-		if len(install.Others) > 0 {
-			c.log.Info().Strs("homes", install.Others).Msg("found more installs; choose one with --apisix-home")
+		for _, other := range proxycheck.Installs(find)[1:] {
+			c.log.Info().Str("version", other.Version).Str("home", other.Home).Msg("found another APISIX; --apisix-home chooses one")
 		}
 		return &gatewayPlan{kind: Native, install: install}, nil
 	}

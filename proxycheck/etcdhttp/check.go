@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -53,6 +54,9 @@ func (c *Client) Check(ctx context.Context, prefix string) (version string, err 
 	return version, nil
 }
 
+// release is what the version of an etcd looks like, such as 3.6.0-rc.1.
+var release = regexp.MustCompile(`^\d+\.\d+\.\d+[-+.\w]{0,40}$`)
+
 // version asks one endpoint for its version, which needs no login.
 func (c *Client) version(ctx context.Context, endpoint string) (string, error) {
 	resp, err := c.send(ctx, endpoint, "/version", "", nil)
@@ -68,13 +72,13 @@ func (c *Client) version(ctx context.Context, endpoint string) (string, error) {
 		Server  string `json:"etcdserver"`
 		Cluster string `json:"etcdcluster"`
 	}
-	if err := json.Unmarshal(body, &answer); err != nil || answer.Server == "" {
+	if err := json.Unmarshal(body, &answer); err != nil || !release.MatchString(answer.Server) {
 		return "", notEtcd(endpoint, "/version answers "+summary(body))
 	}
 	var major, minor int
 	if _, err := fmt.Sscanf(answer.Cluster, "%d.%d", &major, &minor); err != nil || major < 3 || major == 3 && minor < 4 {
 		return "", refuse("use etcd 3.4 or newer, or leave --etcd out to use the embedded one",
-			"use the etcd at %s: its version is %s (cluster %s) and APISIX needs 3.4.0", endpoint, answer.Server, answer.Cluster)
+			"use the etcd at %s: its version is %s (cluster %s) and APISIX needs 3.4.0", endpoint, answer.Server, process.Clean(answer.Cluster[:min(len(answer.Cluster), 20)]))
 	}
 	return answer.Server, nil
 }

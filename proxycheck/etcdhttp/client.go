@@ -36,10 +36,11 @@ func New(cfg Config) (*Client, error) {
 	dialer := &net.Dialer{Timeout: process.RequestTimeout}
 	return &Client{cfg: cfg, http: &http.Client{
 		Transport: &http.Transport{
-			DialContext:           dialer.DialContext,
-			TLSClientConfig:       t,
-			ResponseHeaderTimeout: process.RequestTimeout,
-			IdleConnTimeout:       time.Minute,
+			DialContext:            dialer.DialContext,
+			TLSClientConfig:        t,
+			ResponseHeaderTimeout:  process.RequestTimeout,
+			IdleConnTimeout:        time.Minute,
+			MaxResponseHeaderBytes: 64 << 10,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"time"
 
 	"armrepro/proxycheck/etcdhttp"
+	"armrepro/proxycheck/process"
 )
 
 // watchFor is how long one watch is held open: etcd says nothing on a watch
@@ -73,7 +75,7 @@ func (s *store) awaitChange(ctx context.Context, revision int64) error {
 		return err
 	}
 	defer resp.Body.Close()
-	for dec := json.NewDecoder(resp.Body); ; {
+	for dec := json.NewDecoder(io.LimitReader(resp.Body, process.MaxAnswerBytes)); ; {
 		var answer struct {
 			Result struct {
 				// Canceled is set when the revision asked for is gone.

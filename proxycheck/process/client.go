@@ -17,6 +17,7 @@ const (
 	// MaxAnswerBytes bounds an answer. A production gateway's routes or metrics
 	// can be some megabytes.
 	MaxAnswerBytes = 64 << 20
+	maxHeaderBytes = 64 << 10
 )
 
 // client makes every request of this program's own, to what it started and to a
@@ -28,6 +29,7 @@ var client = &http.Client{
 	Transport: &http.Transport{
 		DialContext:       (&net.Dialer{Timeout: RequestTimeout}).DialContext,
 		DisableKeepAlives: true, DisableCompression: true,
+		MaxResponseHeaderBytes: maxHeaderBytes,
 	},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
